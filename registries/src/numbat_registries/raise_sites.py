@@ -59,11 +59,9 @@ def sites_in_source(source: str, *, module: str) -> list[RaiseSite]:
             continue
         if isinstance(node.func, ast.Attribute) and not _is_registries(node.func.value):
             continue
-        first = node.args[0]
-        literal = isinstance(first, ast.Constant) and isinstance(first.value, str)
         sites.append(
             RaiseSite(
-                code=first.value if literal else None,  # type: ignore[union-attr]
+                code=_literal(node.args[0]),
                 verb=name,
                 module=module,
                 line=node.lineno,
@@ -71,6 +69,12 @@ def sites_in_source(source: str, *, module: str) -> list[RaiseSite]:
             )
         )
     return sorted(sites, key=lambda site: site.line)
+
+
+def _literal(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return None
 
 
 def _is_registries(owner: ast.expr) -> bool:

@@ -71,7 +71,7 @@ def _diagnose(code: Code, fields: Mapping[str, Any], frame: Any) -> Diagnostic:
 
 
 def _record(diagnostic: Diagnostic) -> Diagnostic:
-    if not sinks and os.environ.get("NUMBAT_LEDGER"):
+    if os.environ.get("NUMBAT_LEDGER") and not any(hasattr(sink, "ledger") for sink in sinks):
         _load_environment_sink()
     seqs = [sink(diagnostic) for sink in tuple(sinks)]
     seq = next((seq for seq in seqs if seq is not None), None)
@@ -110,7 +110,7 @@ def _fits(value: Any, spec: Field) -> bool:
         return False
     if not isinstance(value, _PYTHON_TYPES[spec.type]):
         return False
-    if spec.type == "array" and spec.items:
+    if isinstance(value, list) and spec.items:
         inner = Field(name="", type=spec.items, says="")
         return all(_fits(item, inner) for item in value)
     return True
