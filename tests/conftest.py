@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from wheelhouse import Distributions, build_all
 from workspace import members
 

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from workspace import ROOT, load_pyproject, members
 
 DOCUMENTS = [

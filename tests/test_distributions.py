@@ -1,4 +1,4 @@
-"""Each distribution builds, installs alone in an empty environment, and runs its gates from there."""
+"""Each distribution builds, installs alone where nothing else is, and runs its gates there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+
 from wheelhouse import Distributions, EmptyEnvironment, build_from_sdist
 from workspace import Member, members, workspace_version
 
@@ -44,14 +45,18 @@ def test_a_wheel_holds_the_package_and_nothing_else(built: Distributions, member
 
 
 @every_member
-def test_an_sdist_builds_the_same_wheel(built: Distributions, member: Member, tmp_path: Path) -> None:
+def test_an_sdist_builds_the_same_wheel(
+    built: Distributions, member: Member, tmp_path: Path
+) -> None:
     sdist = built.sdists[member.distribution]
     again = build_from_sdist(sdist, tmp_path / "unpacked", tmp_path / "wheel")
     assert contents(again) == contents(built.wheels[member.distribution])
 
 
 @every_member
-def test_a_distribution_installs_alone(built: Distributions, member: Member, tmp_path: Path) -> None:
+def test_a_distribution_installs_alone(
+    built: Distributions, member: Member, tmp_path: Path
+) -> None:
     environment = EmptyEnvironment.create(tmp_path / "environment")
     environment.install(built.wheels_for(member))
     told = environment.run(

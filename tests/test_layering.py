@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
 from workspace import ROOT, Member, load_pyproject, members
 
 LAYERS = ("registries", "ledger", "gates", "core", "planes", "abi")
@@ -57,7 +58,8 @@ def modules() -> list[tuple[Member, Path]]:
 
 
 @pytest.mark.parametrize(
-    ("member", "path"), [pytest.param(m, p, id=p.relative_to(ROOT).as_posix()) for m, p in modules()]
+    ("member", "path"),
+    [pytest.param(m, p, id=p.relative_to(ROOT).as_posix()) for m, p in modules()],
 )
 def test_a_module_imports_only_what_lies_below_it(member: Member, path: Path) -> None:
     assert violations(member, path.read_text(encoding="utf-8")) == []

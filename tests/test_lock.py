@@ -1,11 +1,12 @@
-"""The lock that CI installs by covers what the workspace asks for, and says no more than versions."""
+"""The lock that CI installs by covers what the workspace asks for, and names versions only."""
 
 from __future__ import annotations
 
 import pytest
-from lock import LOCK, requirements
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from lock import LOCK, requirements
 
 
 def locked() -> dict[str, list[Requirement]]:

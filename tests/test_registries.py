@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+
 from workspace import ROOT, load_pyproject, members
 
 REGISTRIES = sorted((ROOT / "registries").glob("*.json"))
@@ -77,7 +78,7 @@ def test_every_code_named_in_the_documents_is_registered() -> None:
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
     documents += [member.path / "README.md" for member in members()]
     for document in documents:
-        named = set(re.findall(rf"\b(?:{prefixes})-\d{{4}}\b", document.read_text(encoding="utf-8")))
+        named = set(
+            re.findall(rf"\b(?:{prefixes})-\d{{4}}\b", document.read_text(encoding="utf-8"))
+        )
         assert named - registered == set(), document
-
-

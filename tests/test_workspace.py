@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
 from workspace import ROOT, Member, load_pyproject, members, workspace_version
 
 PLANES = ("imaging", "genomics", "terminology", "evidence", "voice", "agent")
@@ -57,11 +58,9 @@ def has_room(file: PurePosixPath) -> bool:
     for room in MEMBERS:
         if file.is_relative_to(room):
             inside = file.relative_to(room)
-            if len(inside.parts) > 1:
-                return inside.parts[0] in MEMBER_ROOMS | ({"schema"} if room == "registries" else set())
-            return inside.name in MEMBER_FILES or (
-                room == "registries" and inside.suffix == ".json"
-            )
+            if room == "registries" and (inside.parts[0] == "schema" or inside.match("*.json")):
+                return True
+            return inside.parts[0] in (MEMBER_FILES if len(inside.parts) == 1 else MEMBER_ROOMS)
     return False
 
 
@@ -78,9 +77,8 @@ def test_a_stray_file_is_told(stray: str) -> None:
 
 def test_the_members_are_those_of_the_house() -> None:
     assert {member.room for member in members()} == set(MEMBERS)
-    folders = {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("*/pyproject.toml")}
-    folders |= {path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*/pyproject.toml")}
-    assert folders == set(MEMBERS)
+    projects = {str(file.parent) for file in tracked_files() if file.name == "pyproject.toml"}
+    assert projects - {"."} == set(MEMBERS)
 
 
 @every_member

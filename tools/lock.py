@@ -15,6 +15,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
 from workspace import ROOT, load_pyproject, members
 
 __all__ = ["LOCK", "main", "requirements"]
@@ -44,7 +45,9 @@ def requirements() -> tuple[Requirement, ...]:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="lock", description=__doc__)
-    parser.add_argument("--upgrade", action="store_true", help="take the newest that the ranges admit")
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest that the ranges admit"
+    )
     chosen = parser.parse_args(arguments)
     command = [os.environ.get("HATCH_UV", "uv"), "pip", "compile", "-", "--quiet", "--universal"]
     command += ["--python-version", OLDEST_PYTHON, "--strip-extras", "--no-annotate", "--no-header"]
@@ -52,7 +55,9 @@ def main(arguments: list[str]) -> int:
     if chosen.upgrade:
         command.append("--upgrade")
     asked = "\n".join(str(requirement) for requirement in requirements())
-    resolved = subprocess.run(command, input=asked, text=True, stdout=subprocess.DEVNULL, check=False)
+    resolved = subprocess.run(
+        command, input=asked, text=True, stdout=subprocess.DEVNULL, check=False
+    )
     if resolved.returncode:
         return 1
     print(f"{Path(LOCK).relative_to(ROOT)}: {len(LOCK.read_text().splitlines())} distributions")

@@ -14,14 +14,30 @@ from pathlib import Path
 
 from workspace import Member, closure
 
-__all__ = ["Distributions", "EmptyEnvironment", "build", "build_all", "build_from_sdist"]
+__all__ = [
+    "BuildError",
+    "Distributions",
+    "EmptyEnvironment",
+    "InstallError",
+    "build",
+    "build_all",
+    "build_from_sdist",
+]
+
+
+class BuildError(Exception):
+    """A member's distribution does not build."""
+
+
+class InstallError(Exception):
+    """Distributions cannot be installed together in an empty environment."""
 
 
 def build(folder: Path, target: str, into: Path) -> Path:
     """Build one distribution ("wheel" or "sdist") of the project in `folder`; returns its file."""
     before = set(into.glob("*")) if into.is_dir() else set()
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(into)]
-    _run(command, cwd=folder)
+    _run(command, BuildError, cwd=folder)
     (built,) = set(into.glob("*")) - before
     return built
 
@@ -62,7 +78,7 @@ class EmptyEnvironment:
 
     @classmethod
     def create(cls, path: Path) -> EmptyEnvironment:
-        _run([*_uv(), "venv", "--quiet", "--python", sys.executable, str(path)], cwd=path.parent)
+        _run([*_uv(), "venv", "--quiet", "--python", sys.executable, str(path)], InstallError)
         return cls(path)
 
     @property
@@ -79,8 +95,9 @@ class EmptyEnvironment:
         Members go by file and never by name, so that no stranger's package can stand in for one.
         """
         files = [str(wheel) for wheel in wheels]
-        _run([*_uv(), "pip", "install", "--quiet", "--python", str(self.python), *files])
-        _run([*_uv(), "pip", "check", "--quiet", "--python", str(self.python)])
+        python = ["--quiet", "--python", str(self.python)]
+        _run([*_uv(), "pip", "install", *python, *files], InstallError)
+        _run([*_uv(), "pip", "check", *python], InstallError)
 
     def distributions(self) -> set[str]:
         """Names of all that is installed."""
@@ -90,7 +107,7 @@ class EmptyEnvironment:
     def run(
         self, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run its Python, isolated from the caller's paths; the exit status is the caller's to judge."""
+        """Run its Python away from the caller's paths; the caller judges the exit status."""
         return subprocess.run(
             [str(self.python), *arguments],
             cwd=self.path,
@@ -124,10 +141,10 @@ def _uv() -> list[str]:
     return [sys.executable, "-m", "uv"]
 
 
-def _run(command: list[str], *, cwd: Path | None = None) -> None:
+def _run(command: list[str], failure: type[Exception], *, cwd: Path | None = None) -> None:
     finished = subprocess.run(
         command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if finished.returncode:
         said = finished.stderr.strip() or finished.stdout.strip()
-        raise RuntimeError(f"{' '.join(command)} exited {finished.returncode}:\n{said}")
+        raise failure(f"{' '.join(command)} exited {finished.returncode}:\n{said}")
