@@ -39,13 +39,32 @@ class Action(StrEnum):
     REPORT_BUG = "report-bug"
 
 
-@dataclass(frozen=True, slots=True)
+#: What a value of each JSON type is in Python, once it is JSON-safe.
+PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def is_of_type(value: Any, kind: str) -> bool:
+    """Whether a JSON-safe value has the named JSON type; True and False are no numbers."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    return isinstance(value, PYTHON_TYPES[kind])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class RepairPlan:
     """One way out of a diagnostic, in a form that a program can carry out.
 
     `args` holds values that are already known (from the registry or from the evidence);
     `asks` names those that somebody has to answer, each with its JSON type, the allowed choices and
-    what is being asked. `safe` plans lose nothing and may run without a person.
+    what is being asked. `safe` plans lose nothing and may run without a person. `withheld` names
+    the arguments that may identify a patient: a program gets them from `keywords`, no text does.
     """
 
     action: Action
@@ -55,30 +74,40 @@ class RepairPlan:
     effect: str = ""
     loses: str = ""
     asks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    withheld: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        args = ", ".join(f"{name}={value!r}" for name, value in self.public_args().items())
+        asks = "".join(f", {name}=?" for name in self.asks)
+        return f"<RepairPlan {self.action}({(args + asks).removeprefix(', ')})>"
+
+    def public_args(self) -> dict[str, Any]:
+        """The known arguments without what may identify a patient."""
+        return withhold(self.args, self.withheld)
 
     def answer(self, **answers: Any) -> RepairPlan:
         """The same plan with open questions answered.
 
-        Raises GATE-0104 for an answer that was not asked for or is not among the choices.
+        Raises GATE-0104 for an answer that was not asked for, is of another type or is not among
+        the choices.
         """
         from numbat_registries.raising import refuse
 
         for name, value in answers.items():
-            question = self.asks.get(name)
-            if question is None:
-                raise refuse(
-                    "GATE-0104", argument=name, reason="not asked for", asked=sorted(self.asks)
-                )
-            choices = question.get("choices")
-            if choices is not None and value not in choices:
-                raise refuse(
-                    "GATE-0104",
-                    argument=name,
-                    reason=f"not among {choices}",
-                    asked=sorted(self.asks),
-                )
+            if reason := self._objection(name, value):
+                raise refuse("GATE-0104", argument=name, reason=reason, asked=sorted(self.asks))
         rest = {name: asked for name, asked in self.asks.items() if name not in answers}
         return replace(self, args={**self.args, **answers}, asks=rest)
+
+    def _objection(self, name: str, value: Any) -> str:
+        question = self.asks.get(name)
+        if question is None:
+            return "not asked for"
+        if not is_of_type(list(value) if isinstance(value, tuple) else value, question["type"]):
+            return f"not of the type {question['type']}"
+        if "choices" in question and value not in question["choices"]:
+            return f"not among {question['choices']}"
+        return ""
 
     def keywords(self) -> dict[str, Any]:
         """Keyword arguments to call the refused function with again.
@@ -87,17 +116,16 @@ class RepairPlan:
         """
         from numbat_registries.raising import refuse
 
-        if self.action not in (Action.RERUN_WITH, Action.CHOOSE_OPTION, Action.SUPPLY_ARGUMENT):
-            raise refuse("GATE-0105", action=str(self.action), open_questions=sorted(self.asks))
-        if self.asks:
+        calls = (Action.RERUN_WITH, Action.CHOOSE_OPTION, Action.SUPPLY_ARGUMENT)
+        if self.action not in calls or self.asks:
             raise refuse("GATE-0105", action=str(self.action), open_questions=sorted(self.asks))
         return dict(self.args)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON-safe data."""
+        """The plan as JSON-safe data, without what may identify a patient."""
         body: dict[str, Any] = {
             "action": str(self.action),
-            "args": dict(self.args),
+            "args": self.public_args(),
             "safe": self.safe,
             "says": self.says,
         }
@@ -109,13 +137,18 @@ class RepairPlan:
         return body
 
 
-@dataclass(frozen=True, slots=True)
+def withhold(values: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """The values with those of the given names replaced by a mark."""
+    return {name: WITHHELD if name in names else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnostic:
     """One occurrence of a registered code, with its evidence.
 
-    `fields` are JSON-safe and complete; `message` and every rendering withhold the fields that the
-    registry marks as `phi`. `site` is "module:function:line" of the raise; `seq` is the ledger
-    entry that recorded it, or None when no ledger was active.
+    `fields` are JSON-safe and complete; `message`, `repr` and every rendering withhold those that
+    the registry marks as `phi`. `site` is "module:function:line" of the raise; `seq` is the entry
+    of the active ledger that recorded it, or None when none was active.
     """
 
     code: str
@@ -128,12 +161,12 @@ class Diagnostic:
     phi_fields: frozenset[str] = frozenset()
     seq: int | None = None
 
+    def __repr__(self) -> str:
+        return f"<Diagnostic {self.code} {self.name}: {self.message}>"
+
     def public_fields(self) -> dict[str, Any]:
         """The evidence without what may identify a patient."""
-        return {
-            name: WITHHELD if name in self.phi_fields else value
-            for name, value in self.fields.items()
-        }
+        return withhold(self.fields, self.phi_fields)
 
 
 class Refusal(Exception):

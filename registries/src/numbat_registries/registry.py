@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -63,7 +64,7 @@ class Registry:
 
 
 def data_directory() -> Path:
-    """Where the JSON files lie: inside the wheel, or at the root of the distribution in a checkout."""
+    """Where the JSON files lie: inside the wheel, or at the top of the distribution's checkout."""
     package = Path(__file__).parent
     installed = package / "data"
     return installed if installed.is_dir() else package.parents[1]
@@ -86,12 +87,11 @@ def load_registry(name: str) -> Registry:
     Raises GATE-0102 when no such file is installed, GATE-0103 when it repeats a code or uses
     another plane's prefix.
     """
-    path = registry_path(name)
-    if not path.is_file():
+    if name not in registry_names():
         from numbat_registries.raising import refuse
 
         raise refuse("GATE-0102", name=name, known=list(registry_names()))
-    return parse_registry(json.loads(path.read_text(encoding="utf-8")))
+    return parse_registry(json.loads(registry_path(name).read_text(encoding="utf-8")))
 
 
 def parse_registry(document: Mapping[str, Any]) -> Registry:
@@ -101,16 +101,23 @@ def parse_registry(document: Mapping[str, Any]) -> Registry:
     """
     from numbat_registries.raising import refuse
 
+    for code, reason in _inconsistencies(document):
+        if document["prefix"] == "GATE":
+            # The registry of the refusals about registries cannot be refused by its own codes.
+            raise LookupError(f"numbat-registries is damaged: {code} {reason}")
+        raise refuse("GATE-0103", code=code, reason=reason)
+    codes = {entry["code"]: _parse_code(entry) for entry in document["codes"]}
+    return Registry(plane=document["plane"], prefix=document["prefix"], codes=codes)
+
+
+def _inconsistencies(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     prefix = document["prefix"]
-    codes: dict[str, Code] = {}
-    for entry in document["codes"]:
-        code = _parse_code(entry)
-        if code.code in codes:
-            raise refuse("GATE-0103", code=code.code, reason="registered twice")
-        if not code.code.startswith(f"{prefix}-"):
-            raise refuse("GATE-0103", code=code.code, reason=f"does not start with {prefix}-")
-        codes[code.code] = code
-    return Registry(plane=document["plane"], prefix=prefix, codes=codes)
+    times = Counter(entry["code"] for entry in document["codes"])
+    for code in times:
+        if times[code] > 1:
+            yield code, "is registered twice"
+        if not code.startswith(f"{prefix}-"):
+            yield code, f"does not start with {prefix}-"
 
 
 def _parse_code(entry: Mapping[str, Any]) -> Code:
@@ -151,6 +158,10 @@ def find_code(code: str) -> Code:
     name = _by_prefix().get(code.partition("-")[0])
     found = load_registry(name).codes.get(code) if name else None
     if found is None:
+        if code == "GATE-0101":
+            raise LookupError(
+                "numbat-registries is damaged: its gates.json is missing or not whole"
+            )
         from numbat_registries.raising import refuse
 
         raise refuse("GATE-0101", code=code, registries=list(registry_names()))
@@ -158,27 +169,36 @@ def find_code(code: str) -> Code:
 
 
 def validate_registry(document: Mapping[str, Any]) -> list[str]:
-    """Faults of a registry document against the JSON Schema, one line each; empty when valid."""
+    """Faults of a registry document, one line each; empty when valid.
+
+    Tried: the JSON Schema; then codes or names given twice and foreign prefixes; then texts and
+    plans that use a field which their code does not have.
+    """
     from jsonschema import Draft202012Validator
 
     schema_path = data_directory() / "schema" / "registry.schema.json"
     schema = json.loads(schema_path.read_text(encoding="utf-8"))
     faults = sorted(Draft202012Validator(schema).iter_errors(document), key=lambda e: e.json_path)
     lines = [f"{fault.json_path}: {fault.message}" for fault in faults]
-    return lines if lines else _template_faults(document)
+    return lines or [*_code_faults(document), *_text_faults(document)]
 
 
-def _template_faults(document: Mapping[str, Any]) -> list[str]:
-    from numbat_registries.templates import names_in
+def _code_faults(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{code}: {reason}" for code, reason in _inconsistencies(document))
+    times = Counter(entry["name"] for entry in document["codes"])
+    yield from (f"{name}: is the name of several codes" for name in times if times[name] > 1)
 
-    lines = []
+
+def _text_faults(document: Mapping[str, Any]) -> Iterator[str]:
+    from numbat_registries.templates import template_faults
+
     for entry in document["codes"]:
         known = set(entry["fields"])
-        texts = [entry["message"], *(plan["says"] for plan in entry["repair"])]
-        for unknown in sorted({name for text in texts for name in names_in(text)} - known):
-            lines.append(f"{entry['code']}: text uses {{{unknown}}}, which is not a field")
+        texts = [entry["message"]]
         for plan in entry["repair"]:
+            texts += [plan[part] for part in ("says", "effect", "loses") if part in plan]
             for argument in plan["args"].values():
                 if "field" in argument and argument["field"] not in known:
-                    lines.append(f"{entry['code']}: plan binds unknown field {argument['field']}")
-    return lines
+                    yield f"{entry['code']}: plan binds unknown field {argument['field']}"
+        for text in texts:
+            yield from (f"{entry['code']}: {fault}" for fault in template_faults(text, known))

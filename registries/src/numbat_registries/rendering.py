@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from numbat_registries.diagnostics import Diagnostic, RepairPlan, Severity
@@ -31,7 +31,7 @@ def to_text(diagnostic: Diagnostic) -> str:
     code = find_code(diagnostic.code)
     lines = [f"{diagnostic.code} {diagnostic.name} ({diagnostic.severity}): {diagnostic.message}"]
     for name, value in diagnostic.public_fields().items():
-        unit = code.fields[name].unit
+        unit = code.fields[name].unit if name in code.fields else ""
         lines.append(f"    {name} = {readable(value)}{' ' + unit if unit else ''}")
     for number, plan in enumerate(diagnostic.plans, start=1):
         lines.append(f"  {number}. {plan_text(plan)}")
@@ -78,45 +78,32 @@ def to_problem(diagnostic: Diagnostic) -> dict[str, Any]:
         "code": diagnostic.code,
         "severity": str(diagnostic.severity),
         "fields": diagnostic.public_fields(),
-        "repair": [plan.to_dict() for plan in _without_phi(diagnostic)],
+        "repair": [plan.to_dict() for plan in diagnostic.plans],
         "site": diagnostic.site,
     }
-
-
-def _without_phi(diagnostic: Diagnostic) -> Iterable[RepairPlan]:
-    from dataclasses import replace
-
-    from numbat_registries.diagnostics import WITHHELD
-
-    secret = {
-        repr(value) for name, value in diagnostic.fields.items() if name in diagnostic.phi_fields
-    }
-    for plan in diagnostic.plans:
-        args = {
-            name: WITHHELD if repr(value) in secret else value for name, value in plan.args.items()
-        }
-        yield replace(plan, args=args)
 
 
 def to_sarif(diagnostic: Diagnostic) -> dict[str, Any]:
     """The diagnostic as one SARIF result.
 
+    Every kind is "fail": SARIF allows a level, which scanners sort by, with no other (§3.27.9).
     Source: SARIF 2.1.0 §3.27.
     """
     module, _, place = diagnostic.site.partition(":")
     return {
         "ruleId": diagnostic.code,
         "level": _SARIF_LEVEL[diagnostic.severity],
-        "kind": "fail" if diagnostic.severity.is_raised else "review",
+        "kind": "fail",
         "message": {"text": diagnostic.message},
         "locations": [
             {"logicalLocations": [{"fullyQualifiedName": f"{module}.{place.split(':')[0]}"}]}
         ],
         "properties": {
+            "site": diagnostic.site,
             "fields": diagnostic.public_fields(),
-            "repair": [plan.to_dict() for plan in _without_phi(diagnostic)],
+            "repair": [plan.to_dict() for plan in diagnostic.plans],
         },
-    } | ({} if diagnostic.severity.is_raised else {"level": "none"})
+    }
 
 
 def to_sarif_log(diagnostics: Iterable[Diagnostic], *, tool: str, version: str) -> dict[str, Any]:
@@ -169,42 +156,38 @@ def explain(code_name: str) -> str:
         f"Severity: {code.severity}. Since {code.since}. Requirement: {requirement}.",
         "",
     ]
-    lines += [f"> {code.message}", "", "## Evidence", ""]
+    lines += [f"> {code.message}", "", "## Evidence", "", *_evidence_lines(code), ""]
+    heading = "## What raised it" if code.retired_in else "## A minimal input that raises it"
+    lines += [heading, "", "```python", code.example, "```", ""]
+    lines += ["## Repair", "", *_repair_lines(code)]
+    return "\n".join(lines) + "\n"
+
+
+def _evidence_lines(code: Code) -> Iterator[str]:
+    if not code.fields:
+        yield "None."
     for spec in code.fields.values():
         kind = f"{spec.type} of {spec.items}" if spec.items else spec.type
         unit = f", {spec.unit}" if spec.unit else ""
-        marks = (" (may be absent)" if spec.optional else "") + (
-            " (withheld: may identify a patient)" if spec.phi else ""
-        )
-        lines.append(f"- `{spec.name}` ({kind}{unit}): {spec.says}{marks}")
-    lines += [
-        "",
-        "## A minimal input that raises it",
-        "",
-        "```python",
-        code.example,
-        "```",
-        "",
-        "## Repair",
-        "",
-    ]
+        absent = " (may be absent)" if spec.optional else ""
+        withheld = " (withheld: may identify a patient)" if spec.phi else ""
+        yield f"- `{spec.name}` ({kind}{unit}): {spec.says}{absent}{withheld}"
+
+
+def _repair_lines(code: Code) -> Iterator[str]:
+    if not code.repair:
+        yield "Nothing needs repair; it is for information."
     for plan in code.repair:
-        lines.append(
+        yield (
             f"- **{plan['action']}**{'' if plan['safe'] else ' (needs a decision)'}: {plan['says']}"
         )
         if plan["args"]:
-            lines.append(
-                "  "
-                + "; ".join(
-                    f"`{name}`: {_argument_text(spec)}" for name, spec in plan["args"].items()
-                )
+            yield "  " + "; ".join(
+                f"`{name}`: {_argument_text(spec)}" for name, spec in plan["args"].items()
             )
         for extra in ("effect", "loses"):
             if plan.get(extra):
-                lines.append(f"  {extra.capitalize()}: {plan[extra]}")
-    if not code.repair:
-        lines.append("Nothing needs repair; it is for information.")
-    return "\n".join(lines) + "\n"
+                yield f"  {extra.capitalize()}: {plan[extra]}"
 
 
 def _argument_text(spec: Any) -> str:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any
 
 _LISTED = 6
 
 
-def names_in(template: str) -> set[str]:
-    """The field names that a template uses."""
-    return {name for _, name, _, _ in Formatter().parse(template) if name}
+def template_faults(template: str, known: Iterable[str]) -> list[str]:
+    """What keeps a template from being filled, one line each: it may hold plain {names} alone."""
+    try:
+        parts = list(Formatter().parse(template))
+    except ValueError as error:
+        return [f"text {template!r} is no template: {error}"]
+    faults = []
+    for _, name, spec, conversion in parts:
+        if name is None:
+            continue
+        if name not in known:
+            faults.append(f"text uses {{{name}}}, which is not a field")
+        if spec or conversion:
+            faults.append(f"text formats {{{name}}} itself; units and digits are the renderer's")
+    return faults
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:
-    """The template with each field in a form that people read: 6 significant digits, short lists."""
+    """The template with each field as people read it: 6 significant digits, short lists."""
     return template.format_map(_Readable(values))
 
 
@@ -37,4 +49,13 @@ def readable(value: Any) -> str:
         shown = ", ".join(readable(item) for item in value[:_LISTED])
         more = len(value) - _LISTED
         return f"{shown} … and {more} more" if more > 0 else shown
-    return str(value)
+    if isinstance(value, Mapping):
+        return readable([f"{name}: {readable(item)}" for name, item in value.items()])
+    return "".join(map(_visible, str(value)))
+
+
+def _visible(character: str) -> str:
+    # Evidence may come from a hostile file: no line break or terminal command gets into a text.
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
