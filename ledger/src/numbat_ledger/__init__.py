@@ -3,7 +3,8 @@
 from importlib.metadata import version as _version
 
 from numbat_ledger.activation import activate, active_ledger, context
-from numbat_ledger.chain import Entry, Ledger, read_entries
+from numbat_ledger.chain import Ledger, read_entries
+from numbat_ledger.entries import Entry
 from numbat_ledger.measure import Coverage, coverage
 from numbat_ledger.verification import LedgerState, verify_ledger
 

@@ -2,160 +2,218 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import threading
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
-from filelock import FileLock
-from numbat_registries import refuse
+from numbat_ledger.entries import (
+    FORMAT,
+    OPENING,
+    Draft,
+    Entry,
+    Kind,
+    canonical,
+    digest,
+    is_unfinished,
+    make_entry,
+    parse_line,
+    recomputed_hash,
+)
+from numbat_ledger.locking import locked_for_append, process_lock, read_whole_lines, write_all
+from numbat_registries import Refusal, refuse
 
-FORMAT = "numbat-ledger/1"
-GENESIS = "sha256:" + "0" * 64
-_TAIL_BYTES = 1 << 16
+__all__ = ["Entry", "Kind", "Ledger", "canonical", "digest", "parse_line", "read_entries"]
+
+_OPENING_LINE = OPENING.raw() + b"\n"
+_WINDOW_BYTES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of a ledger.
+class _Written:
+    """How this process left the file: which one, how long, and its last entry."""
 
-    `kind` is open (the first line), raise, notice, assert (a check expected the entry numbered
-    `ref`), torn (what a killed writer left of a line, by digest) or seal (a run ended here).
-    `fields` is the digest of the evidence without what may identify a patient.
+    device: int
+    inode: int
+    size: int
+    last: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """How a ledger ends: its last whole entry, and what a killed writer left after it.
+
+    `left` is None when nothing was left; `unended` tells that the last line end is missing.
     """
 
-    seq: int
-    kind: str
-    prev: str
-    hash: str
-    code: str = ""
-    site: str = ""
-    gate: str = ""
-    check: str = ""
-    fields: str = ""
-    ref: int | None = None
-    note: str = ""
-
-    def line(self) -> str:
-        """The entry as it stands in the file, without its line end."""
-        return canonical({**_body(self), "hash": self.hash})
+    last: Entry
+    left: bytes | None = None
+    unended: bool = False
 
 
-def _body(entry: Entry) -> dict[str, Any]:
-    names = (field.name for field in fields(Entry))
-    values = {name: getattr(entry, name) for name in names if name != "hash"}
-    return {name: value for name, value in values.items() if value not in ("", None)}
+class _Unfit(Exception):
+    """The file is not fit for another entry; `refusal` says so once the locks are free."""
 
-
-def canonical(body: Mapping[str, Any]) -> str:
-    """JSON with sorted keys and no blanks: one text for one value."""
-    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest(text: str | bytes) -> str:
-    """SHA-256 as "sha256:<hex>"."""
-    data = text.encode("utf-8") if isinstance(text, str) else text
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def make_entry(*, seq: int, kind: str, prev: str, **body: Any) -> Entry:
-    """An entry with its own digest filled in."""
-    draft = Entry(seq=seq, kind=kind, prev=prev, hash="", **body)
-    return Entry(seq=seq, kind=kind, prev=prev, hash=digest(canonical(_body(draft))), **body)
-
-
-def parse_line(line: str) -> Entry | None:
-    """The entry that a line holds, or None when the line is not a whole entry."""
-    try:
-        body = json.loads(line)
-        return Entry(**body)
-    except (ValueError, TypeError):
-        return None
-
-
-def recomputed_hash(entry: Entry) -> str:
-    """The digest that the entry's own content gives."""
-    return digest(canonical(_body(entry)))
+    def __init__(self, refusal: Callable[[], Refusal]) -> None:
+        self.refusal = refusal
 
 
 class Ledger:
     """An append-only ledger file, safe for many processes and threads at once.
 
-    A line is written whole under an exclusive lock. A writer killed in the middle leaves a torn
-    last line; the next writer ends it and records its digest, so that nothing is ever rewritten.
+    A line is written under an exclusive lock and is in the file, whole, before `append` returns.
+    A writer killed in the middle leaves an unfinished last line; the next writer ends it and
+    records its digest, so that nothing is ever rewritten. Entries survive the death of every
+    process; a `seal` is also flushed to the disk.
 
-    Raises GATE-0205 for a file that is not a ledger, GATE-0206 when it cannot be written.
+    Raises GATE-0201 and GATE-0205 for a file that does not end as a ledger does, GATE-0206 when it
+    cannot be written, GATE-0207 when it was cut or exchanged between two entries of this process.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()
-        self._lock = FileLock(f"{self.path}.lock", thread_local=False)
-        self._mutex = threading.Lock()
-        self._tail: tuple[int, Entry] | None = None
+        self._written: _Written | None = None
 
-    def append(self, kind: str, **body: Any) -> Entry:
-        """Write one entry and give it back; it is in the file when this returns."""
-        with self._mutex:
-            try:
-                with self._lock, open(self.path, "ab+") as stream:
-                    return self._append_locked(stream, kind, body)
-            except OSError as error:
-                raise refuse(
-                    "GATE-0206", file=self.path.name, reason=error.strerror or str(error)
-                ) from error
+    def begin(self) -> None:
+        """Make sure that the file is there and is a ledger, before anything has to be recorded."""
+        self._write(None)
 
-    def _append_locked(self, stream: Any, kind: str, body: Mapping[str, Any]) -> Entry:
-        size = stream.seek(0, os.SEEK_END)
-        last = self._last_entry(stream, size)
-        lines = []
-        if last is None:
-            last = make_entry(seq=0, kind="open", prev=GENESIS, note=FORMAT)
-            lines.append(last)
-        elif isinstance(last, _Torn):
-            stream.write(b"\n")
-            last = make_entry(
-                seq=last.after.seq + 1,
-                kind="torn",
-                prev=last.after.hash,
-                fields=digest(last.fragment),
-                note=f"{len(last.fragment)} bytes left by a writer that was stopped",
-            )
-            lines.append(last)
-        entry = make_entry(seq=last.seq + 1, kind=kind, prev=last.hash, **body)
-        lines.append(entry)
-        stream.write("".join(f"{line.line()}\n" for line in lines).encode("utf-8"))
-        stream.flush()
-        self._tail = (stream.tell(), entry)
-        return entry
+    def append(
+        self,
+        kind: Kind,
+        *,
+        code: str = "",
+        site: str = "",
+        gate: str = "",
+        check: str = "",
+        fields: str = "",
+        ref: int | None = None,
+        note: str = "",
+    ) -> Entry:
+        """Write one entry and give it back; it is in the file when this returns.
 
-    def _last_entry(self, stream: Any, size: int) -> Entry | _Torn | None:
-        if size == 0:
-            return None
-        if self._tail is not None and self._tail[0] == size:
-            return self._tail[1]
-        stream.seek(max(0, size - _TAIL_BYTES))
-        *whole, rest = stream.read().split(b"\n")
-        entries = [parse_line(line.decode("utf-8", "replace")) for line in whole[-2:]]
-        last = next((entry for entry in reversed(entries) if entry is not None), None)
-        if last is None:
-            raise refuse("GATE-0205", file=self.path.name, reason="its last line is not an entry")
-        return _Torn(rest, last) if rest else last
+        Raises GATE-0208 for a kind that only the ledger itself writes, and for an assertion about
+        no entry.
+        """
+        if kind not in get_args(Kind):
+            raise refuse("GATE-0208", kind=str(kind), reason=f"not among {get_args(Kind)}")
+        if (kind == "assert") != (ref is not None):
+            raise refuse("GATE-0208", kind=kind, reason="assertions, and they alone, have a ref")
+        return self._write(Draft(kind, code, site, gate, check, fields, ref, note))
+
+    def _write(self, draft: Draft | None) -> Entry:
+        # A refusal is itself recorded by whoever is active, so it is made after the locks are free.
+        try:
+            with process_lock, locked_for_append(self.path) as descriptor:
+                return self._write_locked(descriptor, draft)
+        except _Unfit as unfit:
+            raise unfit.refusal() from None
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise refuse("GATE-0206", file=self.path.name, reason=reason) from error
+
+    def _write_locked(self, descriptor: int, draft: Draft | None) -> Entry:
+        status = os.fstat(descriptor)
+        end = self._end(descriptor, status)
+        if end is None:
+            begun = os.pread(descriptor, status.st_size, 0)
+            last, content = OPENING, _OPENING_LINE.removeprefix(begun)
+        else:
+            last, content = end.last, b""
+        if draft is not None:
+            if end is not None:
+                last, content = _ended(end)
+            last = make_entry(draft, after=last)
+            content += last.raw() + b"\n"
+        write_all(descriptor, content)
+        if last.kind == "seal":
+            os.fsync(descriptor)
+        if draft is not None:
+            size = status.st_size + len(content)
+            self._written = _Written(status.st_dev, status.st_ino, size, last)
+        return last
+
+    def _end(self, descriptor: int, status: os.stat_result) -> _End | None:
+        """The end of the file; None while its first line is not whole yet."""
+        size, written, name = status.st_size, self._written, self.path.name
+        if written is not None:
+            if (written.device, written.inode) != (status.st_dev, status.st_ino):
+                reason = "another file took its place"
+                raise _Unfit(lambda: refuse("GATE-0207", file=name, reason=reason))
+            if size < written.size:
+                reason = f"{written.size} bytes became {size}"
+                raise _Unfit(lambda: refuse("GATE-0207", file=name, reason=reason))
+            if size == written.size:
+                return _End(written.last)
+        begun = os.pread(descriptor, len(_OPENING_LINE), 0)
+        if begun != _OPENING_LINE:
+            if _OPENING_LINE.startswith(begun):
+                return None
+            reason = f"its first line does not open a {FORMAT}"
+            raise _Unfit(lambda: refuse("GATE-0205", file=name, reason=reason))
+        window = _WINDOW_BYTES
+        while (end := self._end_within(descriptor, max(0, size - window), size)) is None:
+            window *= 4
+        return end
+
+    def _end_within(self, descriptor: int, start: int, size: int) -> _End | None:
+        """The end, when the last entry lies whole after `start`."""
+        tail = os.pread(descriptor, size - start, start)
+        lines = tail.split(b"\n")
+        first = 0 if start == 0 else 1  # what comes before the first line end may be half a line
+        for position in range(len(lines) - 1, first - 1, -1):
+            entry = parse_line(lines[position])
+            if entry is None or recomputed_hash(entry) != entry.hash:
+                continue
+            after = lines[position + 1 :]
+            if all(map(is_unfinished, after)):
+                return _end_after(entry, after)
+            before = start + len(b"\n".join(lines[: position + 1]))
+            raise _Unfit(self._altered(os.pread(descriptor, before, 0).count(b"\n") + 2))
+        return None
+
+    def _altered(self, line: int) -> Callable[[], Refusal]:
+        return lambda: refuse("GATE-0201", file=self.path.name, line=line)
 
 
-@dataclass(frozen=True, slots=True)
-class _Torn:
-    fragment: bytes
-    after: Entry
+def _end_after(entry: Entry, after: list[bytes]) -> _End:
+    """The end of a ledger from its last entry and the pieces of lines after that."""
+    if not after:
+        return _End(entry, unended=True)
+    if after == [b""]:
+        return _End(entry)
+    return _End(entry, left=b"\n".join(after).removesuffix(b"\n"), unended=after[-1] != b"")
+
+
+def _ended(end: _End) -> tuple[Entry, bytes]:
+    """The entry to go on from, and what ends the line that a killed writer left."""
+    content = b"\n" if end.unended else b""
+    if end.left is None:
+        return end.last, content
+    note = f"{len(end.left)} bytes left by a writer that was stopped"
+    torn = make_entry(Draft(kind="torn", fields=digest(end.left), note=note), after=end.last)
+    return torn, content + torn.raw() + b"\n"
 
 
 def read_entries(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """The entries of a ledger in order, without judging it; torn lines are passed over."""
-    with open(path, encoding="utf-8", errors="replace") as stream:
-        for line in stream:
-            entry = parse_line(line)
-            if entry is not None:
-                yield entry
+    """The entries of a ledger in order, without judging it; other lines are passed over.
+
+    Raises GATE-0205 for a file that cannot be read.
+    """
+    for line in read_lines(Path(path)):
+        entry = parse_line(line)
+        if entry is not None:
+            yield entry
+
+
+def read_lines(path: Path) -> list[bytes]:
+    """The lines of a ledger without their ends; the last one is empty unless its end is missing.
+
+    Raises GATE-0205 for a file that cannot be read.
+    """
+    try:
+        return read_whole_lines(path).split(b"\n")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise refuse("GATE-0205", file=path.name, reason=reason) from error

@@ -6,14 +6,23 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from numbat_ledger.chain import read_lines
+from numbat_ledger.entries import (
+    FORMAT,
+    OPENING,
+    Entry,
+    digest,
+    follows,
+    is_unfinished,
+    parse_line,
+    recomputed_hash,
+)
 from numbat_registries import refuse
-
-from numbat_ledger.chain import FORMAT, GENESIS, Entry, digest, parse_line, recomputed_hash
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """What a verified ledger holds: digest of its last line, entries, torn lines, whether sealed."""
+    """What a verified ledger holds: its last line's digest, entries, torn lines, whether sealed."""
 
     head: str
     length: int
@@ -31,56 +40,63 @@ def verify_ledger(path: str | os.PathLike[str], *, head: str | None = None) -> L
     for a torn end, GATE-0204 when the ledger does not end at `head`, GATE-0205 for another file.
     """
     name = Path(path).name
-    lines = _read_lines(path, name)
-    last: Entry | None = None
-    fragment: bytes | None = None
-    torn = 0
-    for number, line in enumerate(lines, start=1):
-        entry = parse_line(line.decode("utf-8", "replace"))
-        if entry is None:
-            if fragment is not None or last is None:
-                raise refuse("GATE-0201", file=name, line=number)
-            fragment = line
-            continue
-        _check_link(entry, last, name=name, number=number)
-        if (entry.kind == "torn") != (fragment is not None):
-            raise refuse(
-                "GATE-0202", file=name, line=number, expected=_next_seq(last), found=entry.seq
-            )
-        if fragment is not None:
-            if entry.fields != digest(fragment):
-                raise refuse("GATE-0201", file=name, line=number - 1)
-            torn, fragment = torn + 1, None
-        last = entry
-    if fragment is not None or last is None:
-        raise refuse("GATE-0201", file=name, line=len(lines))
+    first, *lines = read_lines(Path(path))
+    if first != OPENING.raw():
+        _refuse_opening(first, name=name, alone=not lines)
+    walk = _Walk(name)
+    for line in lines[:-1]:
+        walk.step(line)
+    if not lines or lines[-1]:
+        rest = lines[-1] if lines else first
+        raise refuse("GATE-0203", file=name, line=walk.number + 1, left_bytes=len(rest))
+    walk.stop()
+    last = walk.last
     if head is not None and head != last.hash:
         raise refuse("GATE-0204", file=name, expected=head, found=last.hash, length=last.seq + 1)
-    return LedgerState(head=last.hash, length=last.seq + 1, torn=torn, sealed=last.kind == "seal")
+    sealed = last.kind == "seal"
+    return LedgerState(head=last.hash, length=last.seq + 1, torn=walk.torn, sealed=sealed)
 
 
-def _read_lines(path: str | os.PathLike[str], name: str) -> list[bytes]:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise refuse("GATE-0205", file=name, reason=error.strerror or str(error)) from error
-    first, _, _ = content.partition(b"\n")
-    opening = parse_line(first.decode("utf-8", "replace"))
-    if opening is None or opening.kind != "open" or opening.note != FORMAT:
-        raise refuse("GATE-0205", file=name, reason=f"its first line does not open a {FORMAT}")
-    *lines, rest = content.split(b"\n")
-    if rest:
-        raise refuse("GATE-0203", file=name, line=len(lines) + 1, left_bytes=len(rest))
-    return lines
+def _refuse_opening(first: bytes, *, name: str, alone: bool) -> None:
+    if alone and first and OPENING.raw().startswith(first):
+        raise refuse("GATE-0203", file=name, line=1, left_bytes=len(first))
+    reason = f"its first line does not open a {FORMAT}"
+    raise refuse("GATE-0205", file=name, reason=reason)
 
 
-def _next_seq(last: Entry | None) -> int:
-    return 0 if last is None else last.seq + 1
+class _Walk:
+    """Goes down the lines and knows what has to come next."""
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.number = 1
+        self.last: Entry = OPENING
+        self.torn = 0
+        self._left: list[bytes] = []
 
-def _check_link(entry: Entry, last: Entry | None, *, name: str, number: int) -> None:
-    if recomputed_hash(entry) != entry.hash:
-        raise refuse("GATE-0201", file=name, line=number)
-    before = GENESIS if last is None else last.hash
-    if entry.prev != before or entry.seq != _next_seq(last):
-        raise refuse("GATE-0202", file=name, line=number, expected=_next_seq(last), found=entry.seq)
+    def step(self, line: bytes) -> None:
+        """Take the next line; raises GATE-0201 or GATE-0202 when it cannot be what was written."""
+        self.number += 1
+        entry = parse_line(line)
+        if entry is None or recomputed_hash(entry) != entry.hash:
+            if is_unfinished(line):
+                # Right only if the next entry is the one by which a later writer recorded it.
+                self._left.append(line)
+                return
+            raise refuse("GATE-0201", file=self.name, line=self.number - len(self._left))
+        recorded = entry.kind == "torn" and entry.fields == digest(b"\n".join(self._left))
+        if self._left and not (recorded and follows(entry, self.last)):
+            raise refuse("GATE-0201", file=self.name, line=self.number - len(self._left))
+        if not follows(entry, self.last) or (entry.kind == "torn") != bool(self._left):
+            due = self.last.seq + 1
+            raise refuse(
+                "GATE-0202", file=self.name, line=self.number, expected=due, found=entry.seq
+            )
+        self.torn += entry.kind == "torn"
+        self._left = []
+        self.last = entry
+
+    def stop(self) -> None:
+        """Take the end of the file; raises GATE-0201 for a line that no later writer recorded."""
+        if self._left:
+            raise refuse("GATE-0201", file=self.name, line=self.number - len(self._left) + 1)
