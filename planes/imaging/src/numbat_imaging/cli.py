@@ -1,0 +1,174 @@
+"""numbat-imaging: inspect and convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from numbat_gates.command import answer_console, answer_json, command_group, talk_console, verb
+from numbat_gates.verdicts import ExitCode
+
+if TYPE_CHECKING:
+    from numbat_imaging.conversion import Conversion
+
+cli = command_group("numbat-imaging", "DICOM files to a volume one can trust.")
+
+_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+_WORKERS = click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read and convert.")
+_AXIS = click.option("--fourth-axis", type=click.Choice(["time", "diffusion", "acquisition", "cardiac-phase", "instance-order"]), help="What the fourth index counts, when the files leave it open.")
+_TOLERANCE = click.option("--position-mm", type=click.FloatRange(min=0, min_open=True), help="Accept slices up to this far from the fitted grid.")
+
+
+def _tolerances(position_mm: float | None):  # type: ignore[no-untyped-def]
+    from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
+
+    if position_mm is None:
+        return DEFAULT_TOLERANCES
+    return Tolerances(position_mm=position_mm, position_fraction=0.5)
+
+
+@contextmanager
+def _bar(quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Progress bars on stderr; none when stderr is not a terminal or the talk is not wanted."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = talk_console()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+
+        def start(says: str) -> Callable[[int, int], None]:
+            task = progress.add_task(says, total=None)
+
+            def step(done: int, total: int) -> None:
+                progress.update(task, completed=done, total=total)
+
+            return step
+
+        yield start
+
+
+@verb(cli)
+@_PATHS
+@_WORKERS
+@_AXIS
+@_TOLERANCE
+@click.option("--residuals", is_flag=True, help="Print every slice's residual against the grid.")
+def inspect(
+    paths: tuple[Path, ...],
+    workers: int,
+    fourth_axis: str | None,
+    position_mm: float | None,
+    residuals: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Show the series in PATHS (folders, zips, DICOMDIRs, files): geometry, values, refusals."""
+    from numbat_imaging.inspection import inspect as look
+    from numbat_imaging.inspection import show
+
+    with _bar(as_json) as start:
+        found = look(
+            paths,
+            workers=workers,
+            fourth_axis=fourth_axis,
+            tolerances=_tolerances(position_mm),
+            progress=start("reading headers"),
+        )
+    if as_json:
+        answer_json(found.to_dict())
+    else:
+        show(found, answer_console(width=160), residuals=residuals)
+    return ExitCode.REFUSED if found.refusals or found.account.refused else ExitCode.PASS
+
+
+@verb(cli)
+@_PATHS
+@click.argument("out", type=click.Path(path_type=Path, file_okay=False))
+@_WORKERS
+@_AXIS
+@_TOLERANCE
+@click.option("--dask", metavar="ADDRESS", help="Convert on a Dask cluster, such as tcp://host:8786.")
+@click.option("--overwrite", is_flag=True, help="Replace files of the same name.")
+@click.option("--no-compress", is_flag=True, help="Write .nii instead of .nii.gz.")
+@click.option("--tilt", type=click.Choice(["keep", "square"]), default="keep", show_default=True, help="Keep a sheared affine, or resample onto a square grid.")
+@click.option("--slice-thickness-mm", type=click.FloatRange(min=0, min_open=True), help="Thickness of single slices that state none.")
+@click.option("--nifti", type=click.Choice(["1", "2"]), help="NIfTI version; 2 where 1 cannot hold the size.")
+@click.option("--contact-sheet", is_flag=True, help="Also write a PNG of slices for each volume.")
+@click.option("--identifying", is_flag=True, help="Put device serial numbers, times and accession into sidecars.")
+def convert(
+    paths: tuple[Path, ...],
+    out: Path,
+    workers: int,
+    fourth_axis: str | None,
+    position_mm: float | None,
+    dask: str | None,
+    overwrite: bool,
+    no_compress: bool,
+    tilt: str,
+    slice_thickness_mm: float | None,
+    nifti: str | None,
+    contact_sheet: bool,
+    identifying: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Convert PATHS to NIfTI with sidecars in OUT; what is refused leaves no file."""
+    from numbat_imaging.conversion import Options
+    from numbat_imaging.conversion import convert as run
+
+    options = Options(
+        overwrite=overwrite,
+        compress=not no_compress,
+        tilt="square" if tilt == "square" else "keep",
+        fourth_axis=fourth_axis,
+        slice_thickness_mm=slice_thickness_mm,
+        contact_sheet=contact_sheet,
+        nifti_version=int(nifti) if nifti else None,
+        identifying=identifying,
+        tolerances=_tolerances(position_mm),
+    )
+    with _bar(as_json) as start:
+        done = run(
+            paths,
+            out,
+            options=options,
+            workers=workers,
+            dask=dask,
+            on_scan=start("reading headers"),
+            on_volume=start("converting"),
+        )
+    if as_json:
+        answer_json(done.to_dict())
+    else:
+        _show_conversion(done, out)
+    return ExitCode.REFUSED if done.refused or done.account.refused else ExitCode.PASS
+
+
+def _show_conversion(done: Conversion, out: Path) -> None:
+    from numbat_registries.rendering import to_rich
+
+    console, talk = answer_console(width=160), talk_console()
+    for outcome in done.outcomes:
+        if outcome.refusal is not None:
+            console.print(f"refused  {outcome.stem}  {outcome.refusal.code}")
+            talk.print(to_rich(outcome.refusal))
+            continue
+        summary = outcome.summary
+        shape = "×".join(str(n) for n in summary["shape"])
+        spacing = "×".join(f"{n:.4g}" for n in summary["spacing_mm"])
+        console.print(
+            f"written  {out / outcome.written[0]}  {shape}  {spacing} mm  "
+            f"residual {summary['max_residual_mm']:.4f} mm"
+        )
+        for problem in summary["notices"]:
+            talk.print(f"  {problem['code']} {problem['detail']}")
+    for diagnostic in done.notices:
+        talk.print(f"{diagnostic.code} {diagnostic.message}")
+    for line in done.account.lines():
+        console.print(line)
+
+
+def main() -> None:
+    """The console script."""
+    cli.main()

@@ -1,0 +1,273 @@
+"""Files to NIfTI: every stack written whole or refused, and an account of every file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from numbat_registries import Diagnostic, Refusal, refuse
+from numbat_registries.rendering import to_problem
+
+from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
+from numbat_imaging.intake.account import FileAccount, scan
+from numbat_imaging.naming import stems
+from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
+from numbat_imaging.series.instance import Instance, instance_from_header
+from numbat_imaging.series.splitting import Stack
+from numbat_imaging.volume import Volume, square, volume_from_stack
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How stacks become files; the defaults lose nothing."""
+
+    overwrite: bool = False
+    compress: bool = True
+    tilt: Literal["keep", "square"] = "keep"
+    fourth_axis: str | None = None
+    slice_thickness_mm: float | None = None
+    contact_sheet: bool = False
+    nifti_version: int | None = None
+    identifying: bool = False
+    tolerances: Tolerances = DEFAULT_TOLERANCES
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One stack to be converted, in this process or in another."""
+
+    stack: Stack
+    directory: str
+    stem: str
+    options: Options
+    notices: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one stack: the files written, or the refusal; JSON-safe in `summary`."""
+
+    stem: str
+    summary: dict[str, Any]
+    written: tuple[str, ...] = ()
+    refusal: Diagnostic | None = None
+    instances: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The whole account of one conversion."""
+
+    outcomes: tuple[Outcome, ...]
+    account: FileAccount
+    notices: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def refused(self) -> tuple[Outcome, ...]:
+        """The stacks that were not written."""
+        return tuple(outcome for outcome in self.outcomes if outcome.refusal is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The account as JSON-safe data, without patient data."""
+        return {
+            "volumes": [outcome.summary for outcome in self.outcomes],
+            "notices": [to_problem(diagnostic) for diagnostic in self.notices],
+            "files": self.account.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a scan found: stacks by series, refusals of whole series, and every file's account."""
+
+    series: tuple[tuple[Series, tuple[Stack, ...], tuple[Diagnostic, ...]], ...]
+    refused: tuple[tuple[Series, Diagnostic], ...]
+    account: FileAccount
+
+
+def plan_paths(
+    paths: Paths,
+    *,
+    tolerances: Tolerances = DEFAULT_TOLERANCES,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Plan:
+    """Read all headers and sort them into stacks, without touching pixels.
+
+    Raises IMG-1801 when no file is an image that can be read.
+    """
+    instances, account = scan(
+        paths, convert=instance_from_header, workers=workers, progress=progress
+    )
+    if not instances and account.first_refusal() is None:
+        raise refuse("IMG-1801", files=len(account.records))
+    found, refused = [], []
+    for series in group_series(instances):
+        try:
+            stacks, aside = stacks_of(series, tolerances)
+        except Refusal as refusal:
+            refused.append((series, refusal.diagnostic))
+            for instance in series.instances:
+                account.refuse(instance.ref, refusal.diagnostic)
+            continue
+        for copy in aside:
+            account.set_aside(copy.instance.ref, copy.why)
+        found.append((series, tuple(stacks), tuple(split_notice(series, stacks))))
+    return Plan(tuple(found), tuple(refused), account)
+
+
+def convert(
+    paths: Paths,
+    out: str | PathLike[str],
+    *,
+    options: Options | None = None,
+    workers: int = 1,
+    dask: str | None = None,
+    on_scan: Callable[[int, int], None] | None = None,
+    on_volume: Callable[[int, int], None] | None = None,
+) -> Conversion:
+    """Convert everything in `paths` to NIfTI files in `out`.
+
+    Each stack is read, checked and only then published under its final names; a stack that is
+    refused leaves no file. `on_scan` and `on_volume` are told (done, total).
+
+    Raises IMG-1801 when there is no image at all; the refusals of single stacks are in the result.
+    """
+    chosen = options or Options()
+    directory = Path(out)
+    directory.mkdir(parents=True, exist_ok=True)
+    plan = plan_paths(paths, tolerances=chosen.tolerances, workers=workers, progress=on_scan)
+    jobs = list(_jobs(plan, directory, chosen))
+    outcomes = []
+    for done, outcome in enumerate(_run(jobs, workers=workers, dask=dask), start=1):
+        outcomes.append(outcome)
+        if on_volume is not None:
+            on_volume(done, len(jobs))
+    order = {job.stem: index for index, job in enumerate(jobs)}
+    outcomes.sort(key=lambda outcome: order[outcome.stem])
+    for outcome in outcomes:
+        _account_for(outcome, plan.account)
+    outcomes += [_refused_series(series, why) for series, why in plan.refused]
+    notices = tuple(diagnostic for _, _, found in plan.series for diagnostic in found)
+    return Conversion(tuple(outcomes), plan.account, notices)
+
+
+def _jobs(plan: Plan, directory: Path, options: Options) -> Iterator[Job]:
+    stacks = [(stack, found) for _, stacks, found in plan.series for stack in stacks]
+    for name, (stack, found) in zip(stems([s for s, _ in stacks]), stacks, strict=True):
+        yield Job(stack, str(directory), name, options, found)
+
+
+def _run(jobs: Sequence[Job], *, workers: int, dask: str | None) -> Iterable[Outcome]:
+    if dask is not None:
+        return _run_on_dask(jobs, dask)
+    if workers > 1 and len(jobs) > 1:
+        return _run_on_processes(jobs, workers)
+    return map(convert_stack, jobs)
+
+
+def _run_on_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(convert_stack, job) for job in jobs]):
+            yield future.result()
+
+
+def _run_on_dask(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
+    try:
+        from distributed import Client
+        from distributed import as_completed as dask_completed
+    except ImportError:
+        raise refuse("IMG-1804", package="numbat-imaging[dask]") from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, ValueError, TimeoutError) as error:
+        raise refuse("IMG-1805", address=address, reason=type(error).__name__) from error
+    with client:
+        for future in dask_completed(client.map(convert_stack, jobs, pure=False)):
+            yield future.result()
+
+
+def convert_stack(job: Job) -> Outcome:
+    """Convert one stack; a refusal is part of the outcome, not an exception."""
+    from numbat_imaging.output.writing import write_volume
+
+    try:
+        volume = volume_from_stack(
+            job.stack,
+            tolerances=job.options.tolerances,
+            fourth_axis=job.options.fourth_axis,
+            slice_thickness_mm=job.options.slice_thickness_mm,
+        )
+        if job.options.tilt == "square":
+            volume = square(volume)
+        written = write_volume(volume, Path(job.directory), job.stem, options=job.options)
+    except Refusal as refusal:
+        summary = {"name": job.stem, "status": "refused", "refusal": to_problem(refusal.diagnostic)}
+        return Outcome(job.stem, summary, (), refusal.diagnostic, job.stack.instances)
+    summary = {"name": job.stem, "status": "written", "files": list(written), **describe(volume)}
+    return Outcome(job.stem, summary, tuple(written), None, job.stack.instances)
+
+
+def describe(volume: Volume) -> dict[str, Any]:
+    """A volume in a few JSON-safe words: shape, geometry, scale, notices."""
+    grid, axis = volume.grid, volume.fourth_axis
+    return {
+        "series_instance_uid": volume.key.series_instance_uid,
+        "shape": list(volume.voxels.shape),
+        "dtype": "rgb" if volume.voxels.dtype.fields else str(volume.voxels.dtype),
+        "spacing_mm": [round(float(value), 6) for value in grid.spacing_mm],
+        "affine_lps_mm": volume.affine_lps_mm.tolist(),
+        "shear_deg": grid.shear_deg if grid.is_sheared else 0.0,
+        "max_residual_mm": grid.max_residual_mm,
+        "rms_residual_mm": grid.rms_residual_mm,
+        "fourth_axis": None
+        if axis is None
+        else {"name": axis.name, "unit": axis.unit, "values": list(axis.values)},
+        "value_scale": {
+            "slope": volume.scale.slope,
+            "intercept": volume.scale.intercept,
+            "unit": volume.scale.unit,
+            "source": volume.scale.source,
+            "applied": volume.scale.applied,
+        },
+        "images": len(volume.sources),
+        "notices": [to_problem(diagnostic) for diagnostic in volume.notices],
+    }
+
+
+def _account_for(outcome: Outcome, account: FileAccount) -> None:
+    if outcome.refusal is not None:
+        for instance in outcome.instances:
+            account.refuse(instance.ref, outcome.refusal)
+        return
+    twins = {
+        problem["fields"]["file"]: problem
+        for problem in outcome.summary["notices"]
+        if problem["code"] == "IMG-1105"
+    }
+    for instance in outcome.instances:
+        twin = twins.get(instance.ref.label)
+        if twin is None:
+            account.use(instance.ref, outcome.stem)
+        else:
+            account.set_aside_by_code(instance.ref, twin["code"], twin["detail"])
+
+
+def _refused_series(series: Series, why: Diagnostic) -> Outcome:
+    name = f"series {series.instances[0].series_number or '?'}"
+    summary = {
+        "name": name,
+        "status": "refused",
+        "series_instance_uid": series.uid,
+        "images": len(series.instances),
+        "refusal": to_problem(why),
+    }
+    return Outcome(name, summary, (), why, series.instances)

@@ -1,0 +1,1 @@
+"""Positions and orientations to an affine, with every residual measured in millimetres."""

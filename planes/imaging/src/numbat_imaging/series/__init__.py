@@ -1,0 +1,1 @@
+"""Headers to groups: whose they are, what one SeriesInstanceUID hides, and the fourth axis."""

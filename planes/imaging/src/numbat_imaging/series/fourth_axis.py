@@ -1,0 +1,246 @@
+"""The fourth axis of a stack: which volumes it holds, by a key that the files state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numbat_registries import Diagnostic, notice, refuse
+from numpy.typing import NDArray
+
+from numbat_imaging.geometry.tolerances import Tolerances
+from numbat_imaging.series.instance import Instance
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FourthAxis:
+    """What the fourth index of a volume counts.
+
+    `name` is time, diffusion, cardiac-phase, acquisition or instance-order; `values` has one entry
+    for each volume, in `unit` ("" for a plain number).
+    """
+
+    name: str
+    values: tuple[float, ...]
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A header value that may tell the volumes of one stack apart."""
+
+    name: str
+    axis: str
+    unit: str
+    value: Callable[[Instance], Hashable | None]
+
+
+def _diffusion(instance: Instance) -> Hashable | None:
+    gradient = instance.gradient
+    if gradient is None:
+        return None
+    direction = gradient.direction_lps
+    rounded = tuple(round(part, 4) for part in direction) if direction is not None else None
+    return (round(gradient.b_value_s_mm2, 3), rounded)
+
+
+def seconds_of_day(text: str | None) -> float | None:
+    """A DICOM TM or DT value as seconds of the day; None when it is not one."""
+    if not text:
+        return None
+    digits = text.split("+")[0].split("-")[0]
+    clock = digits[8:] if len(digits.split(".")[0]) > 8 else digits
+    whole, _, fraction = clock.partition(".")
+    if not whole.isdigit() or len(whole) not in (2, 4, 6) or (fraction and not fraction.isdigit()):
+        return None
+    hours, minutes, seconds = int(whole[:2]), int(whole[2:4] or 0), int(whole[4:6] or 0)
+    return hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction or 0}")
+
+
+#: Tried in this order; the first key (or pair of keys) under which every volume has every position
+#: exactly once names the axis.
+KEYS = (
+    Key("TemporalPositionIdentifier", "time", "", lambda i: i.temporal_position),
+    Key("b-value and gradient direction", "diffusion", "s/mm2", _diffusion),
+    Key("AcquisitionNumber", "acquisition", "", lambda i: i.acquisition_number),
+    Key("TriggerTime", "cardiac-phase", "ms", lambda i: i.trigger_time_ms),
+    Key("AcquisitionTime", "time", "s", lambda i: seconds_of_day(i.acquisition_time)),
+    Key("ContentTime", "time", "s", lambda i: seconds_of_day(i.content_time)),
+)
+
+#: Names that a caller may ask for.
+AXIS_CHOICES = (*dict.fromkeys(key.axis for key in KEYS), "instance-order")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Instances as volumes × slices, and what the fourth index counts (None for one volume)."""
+
+    volumes: tuple[tuple[Instance, ...], ...]
+    axis: FourthAxis | None
+    notices: tuple[Diagnostic, ...] = ()
+
+
+def position_classes(
+    instances: Sequence[Instance], normal: Array, tolerances: Tolerances
+) -> tuple[list[int], Array]:
+    """Which slice position each instance has, and the distances along the normal in mm.
+
+    Positions are told apart by their distance along the normal, in upward order.
+    """
+    distances = np.array([np.asarray(i.position_lps_mm) for i in instances]) @ normal
+    order = np.argsort(distances, kind="stable")
+    extent = float(distances[order[-1]] - distances[order[0]])
+    limit = tolerances.duplicate_limit_mm(extent, len(instances))
+    labels = [0] * len(instances)
+    levels = [float(distances[order[0]])]
+    for previous, current in zip(order, order[1:], strict=False):
+        if distances[current] - distances[previous] > limit:
+            levels.append(float(distances[current]))
+        labels[current] = len(levels) - 1
+    return labels, np.array(levels)
+
+
+def arrange(
+    instances: Sequence[Instance],
+    normal: Array,
+    *,
+    tolerances: Tolerances,
+    fourth_axis: str | None = None,
+) -> Arrangement:
+    """Sort a stack into volumes.
+
+    Raises IMG-1301 when a position holds several images and one volume is otherwise complete,
+    IMG-1302 when no key of the files tells the volumes apart, IMG-1303 when some volumes lack
+    positions, IMG-1304 for an axis that the files do not support.
+    """
+    labels, levels = position_classes(instances, normal, tolerances)
+    counts = np.bincount(labels, minlength=len(levels))
+    if counts.max() == 1 and fourth_axis is None:
+        order = np.argsort(labels)
+        return Arrangement((tuple(instances[k] for k in order),), None)
+    keys = [key for key in KEYS if fourth_axis in (None, key.axis)]
+    for chosen in _candidates(keys):
+        volumes = _volumes_by(chosen, instances, labels, len(levels))
+        if volumes is not None:
+            return _arranged(volumes, chosen)
+    return _without_key(instances, labels, counts, fourth_axis=fourth_axis)
+
+
+def _candidates(keys: Sequence[Key]) -> Iterator[tuple[Key, ...]]:
+    yield from ((key,) for key in keys)
+    # A diffusion scan repeats its b = 0 volumes: a second key tells the repeats apart.
+    yield from ((first, second) for first, second in combinations(keys, 2))
+
+
+def _volumes_by(
+    chosen: tuple[Key, ...], instances: Sequence[Instance], labels: Sequence[int], levels: int
+) -> dict[Hashable, list[Instance]] | None:
+    groups: dict[Hashable, dict[int, Instance]] = defaultdict(dict)
+    for instance, label in zip(instances, labels, strict=True):
+        values = tuple(key.value(instance) for key in chosen)
+        if None in values or label in groups[values]:
+            return None
+        groups[values][label] = instance
+    if len(groups) < 2 or any(len(group) != levels for group in groups.values()):
+        return None
+    return {key: [group[k] for k in range(levels)] for key, group in groups.items()}
+
+
+def _arranged(volumes: dict[Hashable, list[Instance]], chosen: tuple[Key, ...]) -> Arrangement:
+    leading = chosen[0]
+    # Diffusion has no order of its own: its volumes stay in the order of acquisition.
+    ranked = sorted(volumes.items(), key=_first_instance_number if leading.axis == "diffusion" else _key)
+    values = tuple(_axis_value(leading, group[0]) for _, group in ranked)
+    axis = FourthAxis(leading.axis, values, leading.unit)
+    return Arrangement(tuple(tuple(group) for _, group in ranked), axis)
+
+
+def _key(item: tuple[Hashable, list[Instance]]) -> Any:
+    return item[0]
+
+
+def _first_instance_number(item: tuple[Hashable, list[Instance]]) -> tuple[int, str]:
+    return (min(i.instance_number or 0 for i in item[1]), str(item[0]))
+
+
+def _axis_value(key: Key, instance: Instance) -> float:
+    value = key.value(instance)
+    return float(value[0] if isinstance(value, tuple) else value)  # type: ignore[arg-type]
+
+
+def _without_key(
+    instances: Sequence[Instance],
+    labels: Sequence[int],
+    counts: NDArray[np.intp],
+    *,
+    fourth_axis: str | None,
+) -> Arrangement:
+    if fourth_axis not in (None, "instance-order"):
+        raise refuse("IMG-1304", asked=fourth_axis, choices=list(AXIS_CHOICES))
+    if len(set(counts.tolist())) > 1:
+        _refuse_ragged(instances, counts)
+    volumes = _by_instance_number(instances, labels, len(counts))
+    declared = {i.temporal_positions for i in instances}
+    is_time = None not in declared and min(n or 0 for n in declared) >= len(volumes or ())
+    if volumes is None or (fourth_axis is None and not is_time):
+        raise refuse(
+            "IMG-1302",
+            positions=len(counts),
+            volumes=int(counts[0]),
+            tried=[key.name for key in KEYS],
+            instance_numbers_cycle=volumes is not None,
+        )
+    count = len(volumes)
+    name = "time" if is_time else "instance-order"
+    warning = notice("IMG-1305", axis=name, volumes=count, positions=len(counts))
+    return Arrangement(volumes, FourthAxis(name, tuple(map(float, range(count)))), (warning,))
+
+
+def _refuse_ragged(instances: Sequence[Instance], counts: NDArray[np.intp]) -> None:
+    usual = int(np.bincount(counts).argmax())
+    if usual == 1:
+        raise refuse(
+            "IMG-1301",
+            positions=len(counts),
+            images=len(instances),
+            crowded_positions=int(np.sum(counts > 1)),
+        )
+    raise refuse(
+        "IMG-1303",
+        positions=len(counts),
+        volumes=int(counts.max()),
+        short_positions=int(np.sum(counts < counts.max())),
+        missing_images=int(np.sum(counts.max() - counts)),
+    )
+
+
+def _by_instance_number(
+    instances: Sequence[Instance], labels: Sequence[int], levels: int
+) -> tuple[tuple[Instance, ...], ...] | None:
+    """Volumes by InstanceNumber, when it runs through all positions in one order again and again.
+
+    Two layouts prove themselves: position by position inside a volume (the sequence of positions
+    repeats with the period of one volume), or volume by volume inside a position.
+    """
+    numbers = [i.instance_number for i in instances]
+    if None in numbers or len(set(numbers)) != len(numbers):
+        return None
+    order = sorted(range(len(instances)), key=lambda k: numbers[k] or 0)
+    walk = np.array([labels[k] for k in order])
+    count = len(walk) // levels
+    by_volume = walk.reshape(count, levels)
+    if (by_volume == by_volume[0]).all() and len(set(by_volume[0].tolist())) == levels:
+        table = np.array(order).reshape(count, levels)[:, np.argsort(by_volume[0])]
+    else:
+        by_position = walk.reshape(levels, count)
+        if not (by_position == by_position[:, :1]).all():
+            return None
+        table = np.array(order).reshape(levels, count)[np.argsort(by_position[:, 0])].T
+    return tuple(tuple(instances[k] for k in row) for row in table.tolist())

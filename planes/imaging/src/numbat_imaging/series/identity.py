@@ -1,0 +1,113 @@
+"""Whose images these are: one patient and one study for each SeriesInstanceUID."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+from numbat_registries import Diagnostic, notice, refuse
+
+from numbat_imaging.intake.files import FileRef
+from numbat_imaging.series.instance import Instance
+
+
+def check_identity(instances: Sequence[Instance]) -> None:
+    """Refuse a series that mixes patients or studies.
+
+    PatientID, PatientName (case, separators and blanks aside) and PatientBirthDate all count; an
+    absent value differs from a present one, since it cannot be shown to be the same person.
+
+    Raises IMG-1101 for several patients, IMG-1102 for several studies.
+    """
+    patients = Counter(instance.patient for instance in instances)
+    series_uid = instances[0].series_instance_uid
+    if len(patients) > 1:
+        differing = [
+            name
+            for position, name in enumerate(("PatientID", "PatientName", "PatientBirthDate"))
+            if len({patient[position] for patient in patients}) > 1
+        ]
+        raise refuse(
+            "IMG-1101",
+            series_uid=series_uid,
+            patients=len(patients),
+            instances_of_each=sorted(patients.values(), reverse=True),
+            differing=differing,
+        )
+    studies = Counter(instance.study_instance_uid for instance in instances)
+    if len(studies) > 1:
+        raise refuse(
+            "IMG-1102",
+            series_uid=series_uid,
+            studies=len(studies),
+            instances_of_each=sorted(studies.values(), reverse=True),
+        )
+
+
+def without_copies(
+    instances: Sequence[Instance],
+) -> tuple[list[Instance], list[tuple[Instance, Diagnostic]]]:
+    """The instances with each SOPInstanceUID once, and those set aside as copies.
+
+    Raises IMG-1103 when one SOPInstanceUID comes with different bytes: no reader can know which
+    object is the right one.
+    """
+    kept: dict[str, Instance] = {}
+    aside: list[tuple[Instance, Diagnostic]] = []
+    for instance in instances:
+        first = kept.setdefault(instance.sop_instance_uid, instance)
+        if first is instance:
+            continue
+        if content_digest(first.ref) != content_digest(instance.ref):
+            raise refuse(
+                "IMG-1103",
+                sop_instance_uid=instance.sop_instance_uid,
+                files=[first.ref.label, instance.ref.label],
+            )
+        aside.append(
+            (instance, notice("IMG-1104", file=instance.ref.label, copy_of=first.ref.label))
+        )
+    return list(kept.values()), aside
+
+
+def content_digest(ref: FileRef) -> str:
+    """SHA-256 of a file's bytes."""
+    with ref.open() as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def without_twins(
+    instances: Sequence[Instance], labels: Sequence[int]
+) -> tuple[list[Instance], list[tuple[Instance, Diagnostic]]]:
+    """The instances with one of each pair that lies at one position with the same stored pixels.
+
+    `labels` gives the slice position of each instance. Images at one position with other pixels
+    both stay: what they are is for the fourth axis to say, or for a refusal.
+    """
+    kept: list[Instance] = []
+    aside: list[tuple[Instance, Diagnostic]] = []
+    seen: dict[tuple[int, str, float, float], Instance] = {}
+    crowded = {label for label, count in Counter(labels).items() if count > 1}
+    for instance, label in zip(instances, labels, strict=True):
+        if label not in crowded:
+            kept.append(instance)
+            continue
+        key = (label, pixel_digest(instance), instance.rescale.slope, instance.rescale.intercept)
+        first = seen.setdefault(key, instance)
+        if first is instance:
+            kept.append(instance)
+        else:
+            aside.append(
+                (instance, notice("IMG-1105", file=instance.ref.label, twin_of=first.ref.label))
+            )
+    return kept, aside
+
+
+def pixel_digest(instance: Instance) -> str:
+    """SHA-256 of the pixel element as it is stored, encoded or not."""
+    location = instance.pixels.location
+    with instance.ref.open() as stream:
+        stream.seek(location.offset)
+        data = stream.read() if location.length is None else stream.read(location.length)
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,214 @@
+"""One DICOM image file as the series code sees it: typed header values, no pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from numbat_registries import refuse
+from pydicom import Dataset
+
+from numbat_imaging.intake import elements
+from numbat_imaging.intake.files import FileRef
+from numbat_imaging.intake.headers import Header, PixelLocation
+from numbat_imaging.output.diffusion import Gradient, gradient_from_dataset
+from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
+
+
+@dataclass(frozen=True, slots=True)
+class PixelFormat:
+    """How the pixels of an instance are stored (PS3.3 C.7.6.3)."""
+
+    rows: int
+    columns: int
+    samples: int
+    photometric: str
+    bits_allocated: int
+    bits_stored: int
+    high_bit: int
+    signed: bool
+    planar: int
+    transfer_syntax_uid: str
+    location: PixelLocation
+    little_endian: bool
+    lossy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rescale:
+    """The Modality LUT of one instance: value = slope × stored + intercept."""
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    unit: str | None = None
+    source: str = "stored values (no rescale in the file)"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One single-frame image instance.
+
+    Lengths in mm, angles in degrees, times in ms unless named; positions in patient LPS. A value
+    that the file does not state is None. `patient` is for comparison only and never printed.
+    """
+
+    ref: FileRef
+    sop_class_uid: str
+    sop_instance_uid: str
+    study_instance_uid: str
+    series_instance_uid: str
+    frame_of_reference_uid: str | None
+    patient: tuple[str, str, str] = field(repr=False)
+    modality: str
+    manufacturer: str
+    series_number: int | None
+    series_description: str
+    instance_number: int | None
+    acquisition_number: int | None
+    image_type: tuple[str, ...]
+    pixels: PixelFormat
+    position_lps_mm: tuple[float, ...] | None
+    orientation: tuple[float, ...] | None
+    pixel_spacing_mm: tuple[float, ...] | None
+    slice_thickness_mm: float | None
+    spacing_between_slices_mm: float | None
+    gantry_tilt_deg: float | None
+    rescale: Rescale
+    echo_number: int | None
+    echo_time_ms: float | None
+    temporal_position: int | None
+    temporal_positions: int | None
+    trigger_time_ms: float | None
+    acquisition_time: str | None
+    content_time: str | None
+    convolution_kernel: str
+    images_announced: int | None
+    gradient: Gradient | None
+    vendor_split: str
+
+
+def instance_from_header(header: Header) -> Instance:
+    """The typed values of one image header.
+
+    Raises IMG-1012 for an element that cannot be read as its meaning demands, IMG-1016 for an
+    object that is no image, IMG-1017 for a missing identifier, IMG-14xx for a pixel description
+    that contradicts itself, and IMG-16xx for forms that this phase does not read.
+    """
+    ds = header.dataset
+    sop_class = elements.uid(ds, "SOPClassUID") or ""
+    pixels = _pixel_format(header, sop_class)
+    refuse_unread_forms(ds, sop_class=sop_class)
+    return Instance(
+        ref=header.ref,
+        sop_class_uid=sop_class,
+        sop_instance_uid=_required_uid(ds, "SOPInstanceUID"),
+        study_instance_uid=_required_uid(ds, "StudyInstanceUID"),
+        series_instance_uid=_required_uid(ds, "SeriesInstanceUID"),
+        frame_of_reference_uid=elements.uid(ds, "FrameOfReferenceUID"),
+        patient=_patient(ds),
+        modality=elements.text(ds, "Modality") or "",
+        manufacturer=elements.text(ds, "Manufacturer") or "",
+        series_number=elements.integer(ds, "SeriesNumber"),
+        series_description=elements.text(ds, "SeriesDescription") or "",
+        instance_number=elements.integer(ds, "InstanceNumber"),
+        acquisition_number=elements.integer(ds, "AcquisitionNumber"),
+        image_type=elements.texts(ds, "ImageType"),
+        pixels=pixels,
+        position_lps_mm=elements.decimals(ds, "ImagePositionPatient", count=3),
+        orientation=elements.decimals(ds, "ImageOrientationPatient", count=6),
+        pixel_spacing_mm=elements.decimals(ds, "PixelSpacing", count=2),
+        slice_thickness_mm=elements.decimal(ds, "SliceThickness"),
+        spacing_between_slices_mm=elements.decimal(ds, "SpacingBetweenSlices"),
+        gantry_tilt_deg=elements.decimal(ds, "GantryDetectorTilt"),
+        rescale=_rescale(ds),
+        echo_number=_first_integer(ds, "EchoNumbers"),
+        echo_time_ms=elements.decimal(ds, "EchoTime"),
+        temporal_position=elements.integer(ds, "TemporalPositionIdentifier"),
+        temporal_positions=elements.integer(ds, "NumberOfTemporalPositions"),
+        trigger_time_ms=elements.decimal(ds, "TriggerTime"),
+        acquisition_time=elements.text(ds, "AcquisitionDateTime")
+        or elements.text(ds, "AcquisitionTime"),
+        content_time=elements.text(ds, "ContentTime"),
+        convolution_kernel="\\".join(elements.texts(ds, "ConvolutionKernel")),
+        images_announced=elements.integer(ds, "ImagesInAcquisition"),
+        gradient=gradient_from_dataset(ds),
+        vendor_split=vendor_split_value(ds),
+    )
+
+
+def _required_uid(ds: Dataset, keyword: str) -> str:
+    value = elements.uid(ds, keyword)
+    if value is None:
+        raise refuse("IMG-1017", keyword=keyword)
+    return value
+
+
+def _first_integer(ds: Dataset, keyword: str) -> int | None:
+    values = elements.decimals(ds, keyword)
+    return int(values[0]) if values else None
+
+
+def _patient(ds: Dataset) -> tuple[str, str, str]:
+    name = (elements.text(ds, "PatientName") or "").casefold()
+    parts = " ".join(name.replace("^", " ").replace("=", " ").split())
+    return (
+        elements.text(ds, "PatientID") or "",
+        parts,
+        elements.text(ds, "PatientBirthDate") or "",
+    )
+
+
+def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
+    ds = header.dataset
+    rows, columns = elements.integer(ds, "Rows"), elements.integer(ds, "Columns")
+    if header.pixel is None or rows is None or columns is None:
+        raise refuse(
+            "IMG-1016",
+            sop_class=sop_class,
+            modality=elements.text(ds, "Modality") or "",
+        )
+    allocated = elements.integer(ds, "BitsAllocated") or 16
+    stored = elements.integer(ds, "BitsStored") or allocated
+    high = elements.integer(ds, "HighBit")
+    return PixelFormat(
+        rows=rows,
+        columns=columns,
+        samples=elements.integer(ds, "SamplesPerPixel") or 1,
+        photometric=elements.text(ds, "PhotometricInterpretation") or "MONOCHROME2",
+        bits_allocated=allocated,
+        bits_stored=stored,
+        high_bit=stored - 1 if high is None else high,
+        signed=elements.integer(ds, "PixelRepresentation") == 1,
+        planar=elements.integer(ds, "PlanarConfiguration") or 0,
+        transfer_syntax_uid=header.transfer_syntax_uid,
+        location=header.pixel,
+        little_endian=header.little_endian,
+        lossy=elements.text(ds, "LossyImageCompression") == "01",
+    )
+
+
+def _rescale(ds: Dataset) -> Rescale:
+    slope = elements.decimal(ds, "RescaleSlope")
+    intercept = elements.decimal(ds, "RescaleIntercept")
+    if slope is None and intercept is None:
+        return Rescale(unit=_unit(ds, rescaled=False))
+    if not slope:
+        raise refuse("IMG-1502", slope=slope if slope is not None else "absent")
+    return Rescale(
+        slope=slope,
+        intercept=intercept or 0.0,
+        unit=_unit(ds, rescaled=True),
+        source="RescaleSlope and RescaleIntercept (Modality LUT)",
+    )
+
+
+def _unit(ds: Dataset, *, rescaled: bool) -> str | None:
+    # A unit is stated or it is undefined: CT's Hounsfield scale is the standard's only default.
+    units = elements.text(ds, "Units")
+    if units:
+        return units
+    kind = elements.text(ds, "RescaleType") if rescaled else None
+    if kind and kind != "US":
+        return kind
+    original = elements.texts(ds, "ImageType")[:1] == ("ORIGINAL",)
+    is_ct = elements.text(ds, "Modality") == "CT"
+    return "HU" if rescaled and is_ct and original and kind is None else None

@@ -1,0 +1,107 @@
+"""What one SeriesInstanceUID hides: the keys that tell its stacks apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from numbat_registries import refuse
+
+from numbat_imaging.geometry.orientation import corner_displacement_mm
+from numbat_imaging.geometry.tolerances import Tolerances
+from numbat_imaging.series.instance import Instance
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Instances that share everything but position and the fourth axis.
+
+    `differs_by` names the keys by which a series was split, with this stack's values.
+    """
+
+    instances: tuple[Instance, ...]
+    differs_by: tuple[tuple[str, str], ...] = ()
+
+
+def _echo(instance: Instance) -> str:
+    time = "" if instance.echo_time_ms is None else f"{instance.echo_time_ms:g} ms"
+    number = "" if instance.echo_number is None else f"{instance.echo_number}"
+    return f"{number} {time}".strip()
+
+
+#: In the order in which they name the stacks of a split series.
+_KEYS: tuple[tuple[str, Callable[[Instance], str]], ...] = (
+    ("frame of reference", lambda i: i.frame_of_reference_uid or ""),
+    ("image type", lambda i: "\\".join(i.image_type)),
+    ("echo", _echo),
+    ("vendor image kind", lambda i: i.vendor_split),
+    ("reconstruction kernel", lambda i: i.convolution_kernel),
+    ("matrix", lambda i: f"{i.pixels.columns}x{i.pixels.rows}"),
+    ("colour", lambda i: f"{i.pixels.photometric} {i.pixels.samples}"),
+    ("object class", lambda i: i.sop_class_uid),
+)
+
+
+def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[Stack]:
+    """The stacks of one series, in order of their first instance number.
+
+    Raises IMG-1204 when images of one orientation have different PixelSpacing: a stack that lacks
+    them would look complete.
+    """
+    groups: dict[tuple[str, ...], list[Instance]] = {}
+    orientations: list[Instance] = []
+    for instance in instances:
+        turned = _orientation_index(instance, orientations, tolerances)
+        key = (*(value(instance) for _, value in _KEYS), turned)
+        groups.setdefault(key, []).append(instance)
+    names = [*(name for name, _ in _KEYS), "orientation"]
+    varying = [p for p in range(len(names)) if len({key[p] for key in groups}) > 1]
+    stacks = [
+        Stack(tuple(members), tuple((names[p], key[p]) for p in varying))
+        for key, members in groups.items()
+    ]
+    for stack in stacks:
+        _refuse_mixed_spacing(stack.instances)
+    return sorted(stacks, key=_first_number)
+
+
+def _first_number(stack: Stack) -> tuple[int, str]:
+    numbers = [i.instance_number for i in stack.instances if i.instance_number is not None]
+    return (min(numbers, default=0), stack.instances[0].sop_instance_uid)
+
+
+def _orientation_index(
+    instance: Instance, known: list[Instance], tolerances: Tolerances
+) -> str:
+    if instance.orientation is None:
+        return "none"
+    spacing = instance.pixel_spacing_mm or (1.0, 1.0)
+    corner = (instance.pixels.columns * spacing[1], instance.pixels.rows * spacing[0])
+    for index, other in enumerate(known):
+        if other.orientation is None:
+            continue
+        off = corner_displacement_mm(instance.orientation, other.orientation, corner_mm=corner)
+        if off <= 2 * tolerances.orientation_mm:
+            return str(index + 1)
+    known.append(instance)
+    return str(len(known))
+
+
+def _refuse_mixed_spacing(instances: Sequence[Instance]) -> None:
+    first = instances[0].pixel_spacing_mm
+    for instance in instances:
+        spacing = instance.pixel_spacing_mm
+        if spacing is None or first is None:
+            continue
+        pixels = instance.pixels
+        off_mm = max(
+            abs(spacing[0] - first[0]) * pixels.rows, abs(spacing[1] - first[1]) * pixels.columns
+        )
+        if off_mm > 0.05:
+            raise refuse(
+                "IMG-1204",
+                first_mm=list(first),
+                other_mm=list(spacing),
+                file=instance.ref.label,
+                displacement_mm=off_mm,
+            )

@@ -1,0 +1,72 @@
+"""Forms that hide several images or another value scale in one file; phase 1 refuses them."""
+
+from __future__ import annotations
+
+from numbat_registries import refuse
+from pydicom import Dataset
+
+from numbat_imaging.intake import elements
+
+#: SOP classes of multi-frame images whose geometry lies in functional groups or nowhere.
+_ENHANCED = {
+    "1.2.840.10008.5.1.4.1.1.2.1": "Enhanced CT",
+    "1.2.840.10008.5.1.4.1.1.2.2": "Legacy Converted Enhanced CT",
+    "1.2.840.10008.5.1.4.1.1.4.1": "Enhanced MR",
+    "1.2.840.10008.5.1.4.1.1.4.2": "MR Spectroscopy",
+    "1.2.840.10008.5.1.4.1.1.4.3": "Enhanced MR Color",
+    "1.2.840.10008.5.1.4.1.1.4.4": "Legacy Converted Enhanced MR",
+    "1.2.840.10008.5.1.4.1.1.130": "Enhanced PET",
+    "1.2.840.10008.5.1.4.1.1.128.1": "Legacy Converted Enhanced PET",
+    "1.2.840.10008.5.1.4.1.1.66.4": "Segmentation",
+    "1.2.840.10008.5.1.4.1.1.66.7": "Label Map Segmentation",
+    "1.2.840.10008.5.1.4.1.1.30": "Parametric Map",
+}
+
+
+def refuse_unread_forms(ds: Dataset, *, sop_class: str) -> None:
+    """Refuse what would be stacked wrongly if it were read as one plain slice.
+
+    Raises IMG-1601 for multi-frame objects, IMG-1602 for Siemens mosaics, IMG-1603 for UIH grids,
+    IMG-1604 for Philips private value scales.
+    """
+    frames = elements.integer(ds, "NumberOfFrames") or 1
+    if sop_class in _ENHANCED or frames > 1:
+        kind = _ENHANCED.get(sop_class, "multi-frame image")
+        raise refuse("IMG-1601", kind=kind, frames=frames)
+    image_type = elements.texts(ds, "ImageType")
+    maker = (elements.text(ds, "Manufacturer") or "").upper()
+    if "MOSAIC" in image_type:
+        raise refuse(
+            "IMG-1602",
+            rows=elements.integer(ds, "Rows") or 0,
+            columns=elements.integer(ds, "Columns") or 0,
+            has_csa=elements.private(ds, 0x0029, "SIEMENS CSA HEADER", 0x10) is not None,
+        )
+    if elements.private(ds, 0x0065, "Image Private Header", 0x51) is not None:
+        raise refuse("IMG-1603")
+    if maker.startswith("PHILIPS") and elements.text(ds, "Modality") == "MR":
+        _refuse_philips_scale(ds)
+
+
+def _refuse_philips_scale(ds: Dataset) -> None:
+    scale = elements.private(ds, 0x2005, "Philips MR Imaging DD 001", 0x0E)
+    if scale is None:
+        return
+    slope = elements.decimal(ds, "RescaleSlope") or 1.0
+    # 1 / scale slope is the factor to floating point values: when it equals RescaleSlope the two
+    # scales are one and nothing is ambiguous.
+    precise = 1.0 / float(scale) if float(scale) else 0.0
+    if abs(precise - slope) > 1e-6 * abs(slope):
+        raise refuse("IMG-1604", displayed_slope=slope, precise_slope=precise)
+
+
+def vendor_split_value(ds: Dataset) -> str:
+    """What a vendor's private elements add to tell images of one series apart, as text.
+
+    GE marks real, imaginary, phase and magnitude images, and field maps, only in private group
+    0043 (Image Type and Vas Collapse Flag); the public header of both kinds is the same.
+    """
+    if not (elements.text(ds, "Manufacturer") or "").upper().startswith("GE"):
+        return ""
+    kinds = [elements.private(ds, 0x0043, "GEMS_PARM_01", offset) for offset in (0x2F, 0x30)]
+    return "\\".join("" if kind is None else str(kind) for kind in kinds)

@@ -1,0 +1,1 @@
+"""Stored pixels to values, and the scale that travels with them."""

@@ -1,0 +1,191 @@
+"""Stored pixel values of one frame, exactly as the scanner meant them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numbat_registries import refuse
+from numpy.typing import NDArray
+from pydicom import Dataset, dcmread
+from pydicom.uid import UID
+
+from numbat_imaging.series.instance import Instance, PixelFormat
+
+Pixels = NDArray[Any]
+
+RGB = np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])
+
+#: A single plane larger than this is taken for a broken header (65535 × 65535 is the standard's end).
+MAX_PLANE_BYTES = 1 << 31
+
+_NATIVE = frozenset({"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2"})
+
+_COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT"})
+
+
+def check_format(pixels: PixelFormat, *, file: str) -> None:
+    """Refuse a pixel description that contradicts itself or that this phase does not read.
+
+    Raises IMG-1401 for impossible values, IMG-1402 for a colour form that is not read.
+    Source: PS3.3 C.7.6.3.1, PS3.5 8.1.1.
+    """
+    faults = [
+        (pixels.rows < 1 or pixels.columns < 1, "Rows and Columns must be positive"),
+        (pixels.bits_allocated not in (8, 16, 32), "BitsAllocated must be 8, 16 or 32 here"),
+        (not 1 <= pixels.bits_stored <= pixels.bits_allocated, "BitsStored outside BitsAllocated"),
+        (
+            not pixels.bits_stored - 1 <= pixels.high_bit < pixels.bits_allocated,
+            "HighBit does not fit BitsStored and BitsAllocated",
+        ),
+        (pixels.samples not in (1, 3), "SamplesPerPixel must be 1 or 3"),
+        (plane_bytes(pixels) > MAX_PLANE_BYTES, "the plane would be larger than 2 GiB"),
+    ]
+    reasons = [reason for wrong, reason in faults if wrong]
+    if reasons:
+        raise refuse("IMG-1401", file=file, reasons=reasons)
+    grey = pixels.photometric in ("MONOCHROME1", "MONOCHROME2") and pixels.samples == 1
+    colour = (
+        pixels.photometric in _COLOUR and pixels.samples == 3 and pixels.bits_allocated == 8
+    )
+    if not grey and not colour:
+        raise refuse(
+            "IMG-1402", file=file, photometric=pixels.photometric, samples=pixels.samples
+        )
+
+
+def plane_bytes(pixels: PixelFormat) -> int:
+    """Size of one decoded frame."""
+    return pixels.rows * pixels.columns * pixels.samples * (pixels.bits_allocated // 8)
+
+
+def stored_dtype(pixels: PixelFormat) -> np.dtype[Any]:
+    """The type that holds the stored values of an instance exactly."""
+    if pixels.samples == 3:
+        return RGB
+    return np.dtype(f"{'i' if pixels.signed else 'u'}{pixels.bits_allocated // 8}")
+
+
+def stack_dtype(formats: list[PixelFormat]) -> np.dtype[Any]:
+    """The smallest common type that holds every instance's stored values exactly."""
+    dtypes = {stored_dtype(pixels) for pixels in formats}
+    return dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
+
+
+def read_into(instance: Instance, plane: Pixels) -> None:
+    """Decode one instance into `plane`, shape (rows, columns).
+
+    Raises IMG-1403 when the pixel data are shorter or longer than the header says, IMG-1404 when
+    no decoder for the transfer syntax is installed, IMG-1405 when a decoder fails.
+    """
+    pixels = instance.pixels
+    native = pixels.transfer_syntax_uid in _NATIVE
+    if native and pixels.samples == 1 and pixels.location.length is not None:
+        _read_native(instance, plane)
+        return
+    plane[...] = _decoded(instance)
+
+
+def _read_native(instance: Instance, plane: Pixels) -> None:
+    pixels = instance.pixels
+    size = plane_bytes(pixels)
+    length = pixels.location.length or 0
+    # An odd number of bytes is padded to an even length (PS3.5 8.1.1).
+    if length < size or length > size + size % 2:
+        _refuse_length(instance, found=length)
+    dtype = stored_dtype(pixels)
+    direct = (
+        plane.dtype == dtype and plane.flags.c_contiguous and pixels.bits_stored == pixels.bits_allocated
+        and (pixels.little_endian or dtype.itemsize == 1)
+    )
+    with instance.ref.open() as stream:
+        stream.seek(pixels.location.offset)
+        if direct:
+            got = stream.readinto(memoryview(plane).cast("B"))  # type: ignore[attr-defined]
+            if got != size:
+                _refuse_length(instance, found=int(got or 0))
+            return
+        data = stream.read(size)
+    if len(data) != size:
+        _refuse_length(instance, found=len(data))
+    order = "<" if pixels.little_endian else ">"
+    raw = np.frombuffer(data, dtype=dtype.newbyteorder(order)).reshape(plane.shape)
+    plane[...] = without_unused_bits(raw.astype(dtype, copy=False), pixels)
+
+
+def without_unused_bits(raw: Pixels, pixels: PixelFormat) -> Pixels:
+    """Stored values with the bits outside BitsStored removed and the sign carried from HighBit.
+
+    Bits above HighBit may hold overlays or rubbish (retired use, PS3.5 8.1.1).
+    """
+    unused = pixels.bits_allocated - pixels.bits_stored
+    if unused == 0:
+        return raw
+    above = pixels.bits_allocated - 1 - pixels.high_bit
+    # A shift up drops what lies above; the shift down is arithmetic for signed types and so carries
+    # the sign bit, and drops what lies below.
+    return (raw << above) >> unused
+
+
+def _refuse_length(instance: Instance, *, found: int) -> None:
+    raise refuse(
+        "IMG-1403",
+        file=instance.ref.label,
+        expected_bytes=plane_bytes(instance.pixels),
+        found_bytes=found,
+    )
+
+
+def _decoded(instance: Instance) -> Pixels:
+    from pydicom.pixels import get_decoder
+
+    pixels = instance.pixels
+    uid = UID(pixels.transfer_syntax_uid)
+    try:
+        decoder = get_decoder(uid)
+    except NotImplementedError:
+        raise refuse(
+            "IMG-1404", file=instance.ref.label, transfer_syntax=uid.name, packages=[]
+        ) from None
+    if not decoder.is_available:
+        packages = sorted(
+            {part for text in decoder.missing_dependencies for part in _packages(text)}
+        )
+        raise refuse(
+            "IMG-1404", file=instance.ref.label, transfer_syntax=uid.name, packages=packages
+        )
+    dataset = _whole_dataset(instance)
+    colour = pixels.samples == 3
+    try:
+        array, _ = decoder.as_array(dataset, index=0, raw=not colour)
+    except Exception as error:  # noqa: BLE001 - the one door to the decoders; see design note
+        raise refuse(
+            "IMG-1405", file=instance.ref.label, transfer_syntax=uid.name, fault=type(error).__name__
+        ) from error
+    return _as_plane(array, instance)
+
+
+def _as_plane(array: Pixels, instance: Instance) -> Pixels:
+    pixels = instance.pixels
+    expected = (pixels.rows, pixels.columns) + ((3,) if pixels.samples == 3 else ())
+    if array.shape != expected:
+        raise refuse(
+            "IMG-1403",
+            file=instance.ref.label,
+            expected_bytes=plane_bytes(pixels),
+            found_bytes=int(array.nbytes),
+        )
+    if pixels.samples == 3:
+        return np.ascontiguousarray(array, dtype="u1").view(RGB)[..., 0]
+    return without_unused_bits(array.astype(stored_dtype(pixels), copy=False), pixels)
+
+
+def _packages(text: str) -> list[str]:
+    # pydicom writes "pylibjpeg-libjpeg - requires numpy, pylibjpeg>=2.0 and pylibjpeg-libjpeg".
+    needs = text.partition("requires")[2].replace(" and ", ",")
+    return [part.strip().split(">")[0] for part in needs.split(",") if part.strip()]
+
+
+def _whole_dataset(instance: Instance) -> Dataset:
+    with instance.ref.open() as stream:
+        return dcmread(stream, force=True)

@@ -1,0 +1,344 @@
+"""A volume one can trust: voxels, affine, value scale, and where each slice came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numbat_registries import Diagnostic, notice, refuse
+from numpy.typing import NDArray
+from pydicom import Dataset
+
+from numbat_imaging.geometry.grid import Grid, compare_with_tags, fit_grid, single_slice_grid
+from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
+from numbat_imaging.intake.account import scan
+from numbat_imaging.intake.files import FileRef
+from numbat_imaging.intake.headers import read_header
+from numbat_imaging.output.diffusion import Gradient
+from numbat_imaging.series.fourth_axis import FourthAxis
+from numbat_imaging.series.grouping import (
+    PreparedStack,
+    group_series,
+    prepare_stack,
+    stacks_of,
+)
+from numbat_imaging.series.instance import Instance, instance_from_header
+from numbat_imaging.series.splitting import Stack
+from numbat_imaging.values.pixels import check_format, plane_bytes, read_into, stack_dtype
+from numbat_imaging.values.rescale import ValueScale, apply_rescale, common_scale
+
+#: No volume larger than this is allocated unless the caller raises the limit.
+MAX_VOLUME_BYTES = 16 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSlice:
+    """Which object filled which slice."""
+
+    ref: FileRef
+    sop_instance_uid: str
+    k: int
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesKey:
+    """What names a volume: its series, and how it differs from its siblings in that series."""
+
+    series_instance_uid: str
+    series_number: int | None
+    description: str
+    modality: str
+    differs_by: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """Voxels on a regular grid in patient space, with everything that vouches for them.
+
+    `voxels`: (i, j, k) or (i, j, k, t), i along a row, j down the columns, k upwards along the slice
+    normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
+    `affine_lps_mm`: (4, 4), voxel index (i, j, k, 1) of a voxel centre to DICOM patient LPS mm.
+    `header`: the first source object without its pixels.
+    """
+
+    voxels: NDArray[Any]
+    affine_lps_mm: NDArray[np.float64]
+    fourth_axis: FourthAxis | None
+    scale: ValueScale
+    grid: Grid
+    diffusion: tuple[Gradient, ...] | None
+    header: Dataset
+    sources: tuple[SourceSlice, ...]
+    notices: tuple[Diagnostic, ...]
+    key: SeriesKey
+
+    def values(self) -> NDArray[np.float64]:
+        """The voxels on their value scale, (i, j, k[, t]) float64, in `scale.unit`."""
+        return np.asarray(self.voxels, np.float64) * self.scale.slope + self.scale.intercept
+
+    def at_lps_mm(self, index: Sequence[float]) -> NDArray[np.float64]:
+        """Where the centre of voxel (i, j, k) lies, LPS mm."""
+        point: NDArray[np.float64] = self.affine_lps_mm @ np.array([*index[:3], 1.0])
+        return point[:3]
+
+
+Progress = Callable[[int], None]
+
+
+def read_series(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    tolerances: Tolerances = DEFAULT_TOLERANCES,
+    fourth_axis: str | None = None,
+    slice_thickness_mm: float | None = None,
+) -> Volume:
+    """The one volume that `paths` (folder, zip, DICOMDIR, files) hold.
+
+    Raises IMG-1801 when they hold no image, IMG-1802 when they hold several volumes, and every
+    refusal that stands between the files and a volume.
+    """
+    stacks = _stacks(paths, tolerances)
+    if len(stacks) > 1:
+        raise refuse(
+            "IMG-1802",
+            volumes=len(stacks),
+            series=len({s.instances[0].series_instance_uid for s in stacks}),
+            differing=sorted({name for stack in stacks for name, _ in stack.differs_by}),
+        )
+    return volume_from_stack(
+        stacks[0],
+        tolerances=tolerances,
+        fourth_axis=fourth_axis,
+        slice_thickness_mm=slice_thickness_mm,
+    )
+
+
+def read_volumes(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    tolerances: Tolerances = DEFAULT_TOLERANCES,
+    fourth_axis: str | None = None,
+    slice_thickness_mm: float | None = None,
+) -> list[Volume]:
+    """Every volume that `paths` hold, in order of series number.
+
+    Raises IMG-1801 when they hold no image, and every refusal that stands between the files and
+    any of the volumes; use `convert` or `inspect` to go on past refused series.
+    """
+    return [
+        volume_from_stack(
+            stack,
+            tolerances=tolerances,
+            fourth_axis=fourth_axis,
+            slice_thickness_mm=slice_thickness_mm,
+        )
+        for stack in _stacks(paths, tolerances)
+    ]
+
+
+def _stacks(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]], tolerances: Tolerances
+) -> list[Stack]:
+    instances, account = scan(paths, convert=instance_from_header)
+    first_refusal = account.first_refusal()
+    if first_refusal is not None:
+        raise first_refusal
+    stacks = [
+        stack for series in group_series(instances) for stack in stacks_of(series, tolerances)[0]
+    ]
+    if not stacks:
+        raise refuse("IMG-1801", files=len(account.records))
+    return stacks
+
+
+def volume_from_stack(
+    stack: Stack,
+    *,
+    tolerances: Tolerances = DEFAULT_TOLERANCES,
+    fourth_axis: str | None = None,
+    slice_thickness_mm: float | None = None,
+    notices: Iterable[Diagnostic] = (),
+    progress: Progress | None = None,
+) -> Volume:
+    """Geometry, values and voxels of one stack.
+
+    Raises IMG-12xx for geometry, IMG-13xx for the fourth axis, IMG-14xx for pixels, IMG-15xx for
+    the value scale. `progress` is told the number of slices read so far.
+    """
+    prepared = prepare_stack(stack, tolerances=tolerances, fourth_axis=fourth_axis)
+    grid = grid_of(prepared, tolerances=tolerances, slice_thickness_mm=slice_thickness_mm)
+    members = [instance for volume in prepared.arrangement.volumes for instance in volume]
+    for instance in members:
+        check_format(instance.pixels, file=instance.ref.label)
+    scale, found = common_scale(members)
+    found += stack_notices(prepared, grid, members, tolerances)
+    voxels = _read_voxels(members, prepared, scale, progress)
+    header = read_header(members[0].ref)
+    assert header is not None
+    return Volume(
+        voxels=voxels,
+        affine_lps_mm=grid.affine_lps_mm,
+        fourth_axis=prepared.arrangement.axis,
+        scale=scale,
+        grid=grid,
+        diffusion=_diffusion(prepared),
+        header=header.dataset,
+        sources=_sources(prepared),
+        notices=(*notices, *prepared.arrangement.notices, *found),
+        key=_series_key(stack),
+    )
+
+
+def grid_of(
+    prepared: PreparedStack,
+    *,
+    tolerances: Tolerances = DEFAULT_TOLERANCES,
+    slice_thickness_mm: float | None = None,
+) -> Grid:
+    """The grid of a prepared stack, the same for all its volumes.
+
+    Raises IMG-1206 and IMG-1207 for gaps and uneven slices, IMG-1208 when the volumes of a 4D
+    stack lie at different places, IMG-1210 when a single slice states no thickness.
+    """
+    volumes = prepared.arrangement.volumes
+    first = volumes[0][0]
+    spacing = first.pixel_spacing_mm
+    assert spacing is not None
+    in_plane = (spacing[1], spacing[0])
+    positions = np.array([[i.position_lps_mm for i in volume] for volume in volumes], float)
+    mean = positions.mean(axis=0)
+    if len(volumes[0]) == 1:
+        thickness, source = _thickness(first, slice_thickness_mm)
+        grid = single_slice_grid(
+            mean[0], prepared.axes, in_plane, thickness_mm=thickness, thickness_source=source
+        )
+        _refuse_moved(positions, mean, tolerances.position_limit_mm(thickness))
+        return grid
+    extent = (first.pixels.columns * in_plane[0], first.pixels.rows * in_plane[1])
+    grid = fit_grid(mean, prepared.axes, in_plane, extent_mm=extent, tolerances=tolerances)
+    _refuse_moved(positions, mean, tolerances.position_limit_mm(float(grid.spacing_mm[2])))
+    return grid
+
+
+def _refuse_moved(
+    positions: NDArray[np.float64], mean: NDArray[np.float64], limit_mm: float
+) -> None:
+    moved_mm = float(np.max(np.linalg.norm(positions - mean, axis=2)))
+    if moved_mm > limit_mm:
+        raise refuse(
+            "IMG-1208", volumes=len(positions), displacement_mm=moved_mm, limit_mm=limit_mm
+        )
+
+
+def _thickness(instance: Instance, given_mm: float | None) -> tuple[float, str]:
+    candidates = (
+        (given_mm, "the caller"),
+        (instance.spacing_between_slices_mm, "SpacingBetweenSlices"),
+        (instance.slice_thickness_mm, "SliceThickness"),
+    )
+    for value, source in candidates:
+        if value is not None and value > 0:
+            return value, source
+    raise refuse("IMG-1210", file=instance.ref.label)
+
+
+def stack_notices(
+    prepared: PreparedStack, grid: Grid, members: Sequence[Instance], tolerances: Tolerances
+) -> list[Diagnostic]:
+    """What travels with a volume: tags that disagree, images set aside, loss, inverted grey."""
+    first = members[0]
+    found = compare_with_tags(
+        grid,
+        spacing_between_slices_mm=first.spacing_between_slices_mm,
+        gantry_tilt_deg=first.gantry_tilt_deg,
+        tolerances=tolerances,
+    )
+    found += [aside.why for aside in prepared.aside]
+    if grid.is_sheared:
+        found.append(notice("IMG-1211", shear_deg=grid.shear_deg, slices=grid.slices))
+    if grid.slices == 2:
+        found.append(notice("IMG-1214", spacing_mm=float(grid.spacing_mm[2])))
+    lossy = sum(instance.pixels.lossy for instance in members)
+    if lossy:
+        found.append(notice("IMG-1406", images=lossy, of=len(members)))
+    if first.pixels.photometric == "MONOCHROME1":
+        found.append(notice("IMG-1407", images=len(members)))
+    announced = first.images_announced
+    if announced is not None and announced > len(members):
+        found.append(notice("IMG-1209", announced=announced, found=len(members)))
+    return found
+
+
+def _read_voxels(
+    members: Sequence[Instance],
+    prepared: PreparedStack,
+    scale: ValueScale,
+    progress: Progress | None,
+) -> NDArray[Any]:
+    pixels = members[0].pixels
+    stored = stack_dtype([instance.pixels for instance in members])
+    dtype = np.dtype(np.float32) if scale.applied else stored
+    total = plane_bytes(pixels) * len(members)
+    if total > MAX_VOLUME_BYTES:
+        raise refuse("IMG-1408", size_bytes=total, limit_bytes=MAX_VOLUME_BYTES)
+    block = np.empty((len(members), pixels.rows, pixels.columns), dtype)
+
+    def fill(index: int) -> None:
+        if not scale.applied:
+            read_into(members[index], block[index])
+            return
+        plane = np.empty(block.shape[1:], stack_dtype([members[index].pixels]))
+        read_into(members[index], plane)
+        block[index] = apply_rescale(plane, members[index])
+
+    # Decoders and file reads release the interpreter; two threads hide the wait for the disk.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for done, _ in enumerate(pool.map(fill, range(len(members))), start=1):
+            if progress is not None:
+                progress(done)
+    volumes = len(prepared.arrangement.volumes)
+    if prepared.arrangement.axis is None:
+        return block.transpose(2, 1, 0)
+    return block.reshape(volumes, -1, pixels.rows, pixels.columns).transpose(3, 2, 1, 0)
+
+
+def _diffusion(prepared: PreparedStack) -> tuple[Gradient, ...] | None:
+    gradients = [volume[0].gradient for volume in prepared.arrangement.volumes]
+    if any(gradient is None for gradient in gradients):
+        return None
+    known = [gradient for gradient in gradients if gradient is not None]
+    return tuple(known) if any(g.b_value_s_mm2 > 0 for g in known) else None
+
+
+def _sources(prepared: PreparedStack) -> tuple[SourceSlice, ...]:
+    return tuple(
+        SourceSlice(instance.ref, instance.sop_instance_uid, k, t)
+        for t, volume in enumerate(prepared.arrangement.volumes)
+        for k, instance in enumerate(volume)
+    )
+
+
+def _series_key(stack: Stack) -> SeriesKey:
+    first = stack.instances[0]
+    return SeriesKey(
+        series_instance_uid=first.series_instance_uid,
+        series_number=first.series_number,
+        description=first.series_description,
+        modality=first.modality,
+        differs_by=stack.differs_by,
+    )
+
+
+def square(volume: Volume) -> Volume:
+    """A sheared volume resampled onto a square grid; a square one unchanged (see geometry.shear)."""
+    from numbat_imaging.geometry.shear import square_stack
+
+    if not volume.grid.is_sheared:
+        return volume
+    voxels, grid, scale = square_stack(volume.voxels, volume.grid, volume.scale)
+    return replace(volume, voxels=voxels, grid=grid, affine_lps_mm=grid.affine_lps_mm, scale=scale)
