@@ -1,0 +1,151 @@
+"""Is it DICOM? Decided by what a file holds, never by what it is called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from struct import unpack_from
+
+from pydicom.datadict import DicomDictionary
+
+from numbat_imaging.intake.limits import DEFAULT_LIMITS
+from numbat_imaging.intake.structure import (
+    EXPLICIT_BE,
+    EXPLICIT_LE,
+    IMPLICIT_LE,
+    PIXEL_TAGS,
+    Broken,
+    Exceeded,
+    Short,
+    Syntax,
+    Walk,
+    is_written_vr,
+)
+
+_PRINTABLE = re.compile(rb"[\t\n\r\x20-\x7e]*")
+_UID = re.compile(rb"[0-9]+(\.[0-9]+)+[\0 ]*")
+
+#: SOPClassUID, StudyInstanceUID, SeriesInstanceUID: what only a DICOM data set has.
+_IDENTIFIERS = (0x00080016, 0x0020000D, 0x0020000E)
+_ROWS = 0x00280010
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Where a file's DICOM begins: at the file meta information, or at a bare data set.
+
+    `meta` is the offset of group 0002, None without one; `data` that of a bare data set, whose
+    encoding is then `syntax`.
+    """
+
+    meta: int | None
+    data: int = 0
+    syntax: Syntax | None = None
+
+
+def identify(start: bytes, *, complete: bool) -> Form | None:
+    """The DICOM form of a file whose first bytes are `start`, or None when it is not DICOM.
+
+    `complete` says that the file has no more. A file with the DICM mark is DICOM however damaged
+    the rest is, unless all of it is text that happens to have these letters at offset 128. A file
+    without file meta information must show a run of plausible elements in ascending order with
+    an identifier or Rows among them.
+
+    Source: PS3.10 §7.1, PS3.5 §7.1.
+    """
+    if start[128:132] == b"DICM":
+        return _marked(start, 132, complete=complete)
+    if start[:4] == b"DICM" and _is_meta(start, 4):
+        return Form(meta=4)
+    if _is_meta(start, 0):
+        return Form(meta=0)
+    return _bare(start, 0, complete=complete)
+
+
+def _marked(start: bytes, offset: int, *, complete: bool) -> Form | None:
+    if _is_meta(start, offset):
+        return Form(meta=offset)
+    bare = _bare(start, offset, complete=complete)
+    if bare is not None:
+        return bare
+    text = _PRINTABLE.fullmatch(start) is not None and len(start) > offset
+    return None if text else Form(meta=offset)
+
+
+def _is_meta(start: bytes, offset: int) -> bool:
+    if len(start) < offset + 8 or start[offset : offset + 2] != b"\x02\x00":
+        return False
+    element, length = unpack_from("<HxxH", start, offset + 2)
+    code = start[offset + 4 : offset + 6]
+    if is_written_vr(code):
+        return element <= 0x0102 and (element != 0 or (code == b"UL" and length == 4))
+    # Group 0002 in implicit VR is against the standard and was written all the same.
+    (long_length,) = unpack_from("<I", start, offset + 4)
+    return element <= 0x0102 and 0 < long_length <= 64
+
+
+def _bare(start: bytes, offset: int, *, complete: bool) -> Form | None:
+    for syntax in (EXPLICIT_LE, IMPLICIT_LE, EXPLICIT_BE):
+        if _is_data_set(start, offset, syntax, complete=complete):
+            return Form(meta=None, data=offset, syntax=syntax)
+    return None
+
+
+def syntax_of(start: bytes, offset: int, *, complete: bool) -> Syntax | None:
+    """The encoding of the data set at `offset`, from its elements alone; None when none fits.
+
+    For a file whose transfer syntax is missing or contradicts its first element.
+    """
+    fitting = [
+        syntax
+        for syntax in (EXPLICIT_LE, IMPLICIT_LE, EXPLICIT_BE)
+        if _plausible_elements(start, offset, syntax, complete=complete) > 0
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _is_data_set(start: bytes, offset: int, syntax: Syntax, *, complete: bool) -> bool:
+    order = "<" if syntax.little_endian else ">"
+    if len(start) < offset + 8 or unpack_from(f"{order}H", start, offset)[0] not in (0, 2, 4, 8):
+        return False
+    return _plausible_elements(start, offset, syntax, complete=complete, identified=True) >= 2
+
+
+def _plausible_elements(
+    start: bytes, offset: int, syntax: Syntax, *, complete: bool, identified: bool = False
+) -> int:
+    """How many elements in a row are in order and known; 0 when one is not.
+
+    A run may end for want of bytes, or at a later fault once it is `identified`.
+    """
+    walk = Walk(syntax, DEFAULT_LIMITS, position=offset)
+    broken = False
+    try:
+        walk.run(start, complete=complete)
+    except (Short, Exceeded):
+        pass
+    except Broken:
+        broken = True
+    previous, known, proof = -1, 0, False
+    for tag, raw in walk.found.items():
+        if tag <= previous or raw.is_implicit_VR != syntax.implicit:
+            broken = True
+            break
+        if not tag.is_private and tag not in DicomDictionary and tag & 0xFFFF != 0:
+            broken = broken or not _is_repeater(tag)
+        previous = tag
+        known += 1
+        proof = proof or _proves(tag, raw.value or b"")
+    if identified:
+        return known if proof else 0
+    return 0 if broken and not proof else known + (walk.pixel is not None)
+
+
+def _is_repeater(tag: int) -> bool:
+    return tag >> 24 in (0x50, 0x60) or tag in PIXEL_TAGS
+
+
+def _proves(tag: int, value: bytes) -> bool:
+    if tag in _IDENTIFIERS:
+        return len(value) <= 66 and _UID.fullmatch(value) is not None
+    return tag == _ROWS and len(value) == 2 and value != b"\0\0"
