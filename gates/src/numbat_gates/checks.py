@@ -7,7 +7,7 @@ such as a condition that is no boolean, is refused: a check that cannot fail is 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -44,7 +44,9 @@ class Check:
         requirements: Requirements,
         whole_run: bool = True,
         phases: Sequence[int] = (),
+        listener: Callable[[CheckResult], None] | None = None,
     ) -> None:
+        self.listener = listener
         self.gate = gate
         self.plane = plane
         self.requirements = requirements
@@ -275,6 +277,8 @@ class Check:
 
     def _append(self, result: CheckResult) -> None:
         self.results.append(result)
+        if self.listener is not None:
+            self.listener(result)
 
     def _unique(self, name: str) -> str:
         # A name stands for one check in the report, the matrix and the ledger.

@@ -13,12 +13,13 @@ stdout holds the answer, stderr the talk. A verb returns its ExitCode, or None f
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import IO, TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
@@ -29,6 +30,7 @@ from numbat_registries import Refusal, Severity, refuse
 if TYPE_CHECKING:
     from rich.console import Console
 
+_TRAILING = re.compile(r"[ \t]+\n")
 _Verb = TypeVar("_Verb", bound=Callable[..., Any])
 
 _EXITS = "Exit status: " + ", ".join(f"{int(code)} {code.says}" for code in ExitCode) + "."
@@ -160,13 +162,29 @@ def _console(stream: Any, width: int) -> Console:
 
     terminal = stream.isatty()
     return Console(
-        file=stream,
+        file=stream if terminal else cast("IO[str]", _Plain(stream)),
         width=None if terminal else width,
         highlight=False,
         soft_wrap=False,
         emoji=False,
         markup=False,
     )
+
+
+class _Plain:
+    """A stream for pipes and files: rich fills lines up with blanks, which nobody wants there."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        return self.stream.write(_TRAILING.sub("\n", text))
+
+    def flush(self) -> None:
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        return False
 
 
 def exit_code_of(refusal: Refusal) -> ExitCode:

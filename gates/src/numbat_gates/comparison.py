@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+_KEYS_TOLD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,21 @@ def are_equal(measured: Any, required: Any) -> tuple[bool, str]:
             if not same:
                 return False, f"item {index}" + (f": {why}" if why else "")
         return True, ""
-    return bool(measured == required), ""
+    if isinstance(measured, Mapping) and isinstance(required, Mapping):
+        return _equal_mappings(measured, required)
+    undefined = is_undefined(measured) or is_undefined(required)
+    return bool(measured == required), "undefined number" if undefined else ""
+
+
+def _equal_mappings(measured: Mapping[Any, Any], required: Mapping[Any, Any]) -> tuple[bool, str]:
+    if set(measured) != set(required):
+        apart = sorted(map(str, set(measured) ^ set(required)))
+        return False, f"keys in one of the two only: {', '.join(apart[:_KEYS_TOLD])}"
+    for key in measured:
+        same, why = are_equal(measured[key], required[key])
+        if not same:
+            return False, f"{key}" + (f": {why}" if why else "")
+    return True, ""
 
 
 def difference(measured: Any, required: Any) -> Difference:

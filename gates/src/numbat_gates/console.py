@@ -49,7 +49,7 @@ class RunPrinter(Listener):
         self.talk = talk
         self.total = 0
         self.done = 0
-        self._title_width = 0
+        self._checks = 0
         self._phase: tuple[int, bool] | None = None
         self._phases: Mapping[int, str] = {}
         self._status: Status | None = None
@@ -57,7 +57,6 @@ class RunPrinter(Listener):
     def started(self, plane: Plane, gates: Sequence[Gate], requirements: Requirements) -> None:
         """Say what will run."""
         self.total = len(gates)
-        self._title_width = max((len(gate.title) for gate in gates), default=0)
         self._phases = {number: phase.title for number, phase in requirements.phases.items()}
         head = Text()
         head.append(f"{plane.distribution_name} {plane.version}", style="bold")
@@ -66,10 +65,20 @@ class RunPrinter(Listener):
 
     def gate_started(self, gate: Gate) -> None:
         """Show the gate that runs, on a terminal only."""
+        self._checks = 0
         if self.talk.is_terminal:
-            place = f"{self.done + 1}/{self.total}"
-            self._status = self.talk.status(f"{gate.id} {gate.title} ({place})")
+            self._status = self.talk.status(self._running(gate))
             self._status.start()
+
+    def check_made(self, gate: Gate, result: CheckResult) -> None:
+        """Count the checks of the gate that runs, on a terminal only."""
+        self._checks += 1
+        if self._status is not None:
+            self._status.update(self._running(gate))
+
+    def _running(self, gate: Gate) -> Text:
+        checks = f", {self._checks} checks" if self._checks else ""
+        return Text(f"{gate.id} {gate.title} (gate {self.done + 1} of {self.total}{checks})")
 
     def gate_finished(self, result: GateResult) -> None:
         """Print one gate's line, and under it what failed or was not run."""
@@ -94,9 +103,9 @@ class RunPrinter(Listener):
         line = Text("  ", no_wrap=True, overflow="ellipsis")
         line.append_text(verdict_text(str(result.verdict)))
         line.append(f"  {result.gate.id}  ", style="bold")
-        line.append(result.gate.title.ljust(self._title_width))
-        line.append(f"  {result.passed:>5}/{len(result.checks):<5}")
-        line.append(f" {result.duration_s:7.2f} s", style="dim")
+        line.append(f"{result.passed:>5}/{len(result.checks):<5}")
+        line.append(f"{result.duration_s:7.2f} s  ", style="dim")
+        line.append(result.gate.title)
         return line
 
 

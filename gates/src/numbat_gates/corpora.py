@@ -35,7 +35,7 @@ _ALLOWED = ("title", "archive", "strip", "files", "size_bytes")
 
 _known: ContextVar[Mapping[str, CorpusSet] | None] = ContextVar("numbat_corpus_sets", default=None)
 _observer: ContextVar[Observer | None] = ContextVar("numbat_corpus_observer", default=None)
-_verified: dict[tuple[Path, int, int, str], str] = {}
+_verified: dict[tuple[Path, int, int], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,9 @@ def require_corpus(name: str) -> Path:
 def _content_digest(path: Path) -> str:
     # Hashing once a process is enough: a run is one process, and a set of gates asks many times.
     # A set changed in between has another newest file or another number of files.
-    files = [item.stat().st_mtime_ns for item in path.rglob("*") if item.is_file()] or [0]
-    key = (path, len(files), max(files), path.name)
+    files = [path] if path.is_file() else [item for item in path.rglob("*") if item.is_file()]
+    newest = max((item.stat().st_mtime_ns for item in files), default=0)
+    key = (path, len(files), newest)
     if key not in _verified:
         _verified[key] = digest_tree(path)
     return _verified[key]

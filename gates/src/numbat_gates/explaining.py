@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from numbat_gates.listing import requirements_of
 from numbat_gates.planes import Plane, discover_planes
 from numbat_gates.registration import Gate, declared_gates
-from numbat_gates.requirements import Requirement, Requirements
+from numbat_gates.requirements import Requirement, Requirements, requirements_of
 from numbat_registries import Refusal, find_code, refuse
 from numbat_registries.rendering import explain as explain_code
 

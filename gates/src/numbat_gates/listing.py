@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numbat_gates.planes import Plane, broken_planes, discover_planes, find_plane
 from numbat_gates.registration import declared_gates
-from numbat_gates.requirements import Requirements, load_requirements
+from numbat_gates.requirements import requirements_of
 from numbat_registries.registry import registry_path
 
 if TYPE_CHECKING:
@@ -78,13 +78,6 @@ def describe_plane(name: str) -> dict[str, Any]:
             for gate in gates
         ],
     }
-
-
-def requirements_of(plane: Plane) -> Requirements:
-    """The requirements of a plane; none when it has no file of them yet."""
-    if not plane.has_requirements:
-        return Requirements(phases={}, requirements={}, clauses={})
-    return load_requirements(plane.requirements_file)
 
 
 def print_planes(rows: list[dict[str, Any]], console: Console) -> None:

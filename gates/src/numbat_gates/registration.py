@@ -162,7 +162,9 @@ def load_gates(plane: Plane, requirements: Requirements) -> tuple[Gate, ...]:
     for item in declared:
         _against(item, requirements)
     loaded: list[Gate] = []
-    for module in sorted({item.module for item in declared}):
+    # Modules that seem to hold no gate too: one declared in a way that the source does not show
+    # must not be passed over in silence.
+    for module, _ in gate_modules(plane):
         loaded += _loaded(module, [item for item in declared if item.module == module])
     return tuple(sorted(loaded, key=lambda item: item.id))
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from numbat_registries import refuse
 
+from numbat_gates.planes import Plane
+
 
 class Awaits(StrEnum):
     """Why a clause cannot be discharged yet: a closed list, so that gaps have typed reasons."""
@@ -92,6 +94,16 @@ class Requirements:
             for item in items
         ]
         return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def requirements_of(plane: Plane) -> Requirements:
+    """The requirements of a plane; none when it has no file of them yet.
+
+    Raises the codes that `load_requirements` names.
+    """
+    if not plane.has_requirements:
+        return Requirements(phases={}, requirements={}, clauses={})
+    return load_requirements(plane.requirements_file)
 
 
 def load_requirements(path: Path) -> Requirements:

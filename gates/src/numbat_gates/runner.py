@@ -7,18 +7,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from numbat_gates import acceptance
 from numbat_gates.checks import Check, site
-from numbat_gates.corpora import corpus_sets, using
+from numbat_gates.corpora import corpus_root, corpus_sets, using
 from numbat_gates.digests import plane_digests
 from numbat_gates.planes import Plane
 from numbat_gates.registration import Gate, load_gates
-from numbat_gates.requirements import Requirements, load_requirements
-from numbat_gates.results import GateResult, Run
+from numbat_gates.requirements import Requirements, requirements_of
+from numbat_gates.results import CheckResult, GateResult, Run
 from numbat_gates.verdicts import NotRun, Verdict
 from numbat_ledger import (
     Coverage,
@@ -30,8 +31,9 @@ from numbat_ledger import (
 )
 from numbat_registries import Refusal, load_registry, refuse
 
-#: Refusals of this package itself, about a gate that is written wrongly: ERROR, not a measurement.
-_MISUSE = frozenset({"GATE-0101", "GATE-0401", "GATE-0402", "GATE-0403", "GATE-0704"})
+#: Refusals of this package itself, about a gate that is written wrongly or data that is not what
+#: it must be: ERROR, for they measure nothing.
+_MISUSE = frozenset({"GATE-0101", "GATE-0401", "GATE-0402", "GATE-0403", "GATE-0702", "GATE-0704"})
 
 
 class Listener:
@@ -42,6 +44,9 @@ class Listener:
 
     def gate_started(self, gate: Gate) -> None:
         """One gate begins."""
+
+    def check_made(self, gate: Gate, result: CheckResult) -> None:
+        """One check of the running gate was made."""
 
     def gate_finished(self, result: GateResult) -> None:
         """One gate has ended."""
@@ -64,7 +69,7 @@ def run_plane(
     """
     started_at, begin = datetime.now(UTC), perf_counter()
     ledger_path = _fresh_ledger(ledger_file)
-    requirements = _requirements_of(plane)
+    requirements = requirements_of(plane)
     found = load_gates(plane, requirements) if plane.has_requirements else ()
     chosen = _chosen(plane, found, requirements, phase=phase, picked=gates)
     digests = plane_digests(plane, requirements, found) if plane.has_requirements else _NO_DIGESTS
@@ -110,12 +115,6 @@ _NO_DIGESTS: dict[str, Any] = {
     "gates": {},
     "registry": None,
 }
-
-
-def _requirements_of(plane: Plane) -> Requirements:
-    if not plane.has_requirements:
-        return Requirements(phases={}, requirements={}, clauses={})
-    return load_requirements(plane.requirements_file)
 
 
 def _reasons(plane: Plane, found: Sequence[Gate], verdict: Verdict) -> tuple[str, ...]:
@@ -179,6 +178,8 @@ def _run_gates(
     listener: Listener,
 ) -> Iterator[GateResult]:
     sets = corpus_sets([plane]) if plane.has_requirements else {}
+    if sets:
+        corpus_root()  # refuses now, rather than in the middle, when NUMBAT_CORPUS names no folder
     for gate in chosen:
         check = Check(
             gate,
@@ -186,6 +187,7 @@ def _run_gates(
             requirements=requirements,
             whole_run=not picked,
             phases=() if phase is None else (phase,),
+            listener=partial(listener.check_made, gate),
         )
         listener.gate_started(gate)
         with using(sets, check.note_input):
