@@ -33,10 +33,11 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 
 class _Readable(dict[str, str]):
     def __init__(self, values: Mapping[str, Any]) -> None:
-        super().__init__({name: readable(value) for name, value in values.items()})
+        super().__init__()
+        self.values_given = values
 
     def __missing__(self, key: str) -> str:
-        return "(not given)"
+        return readable(self.values_given[key]) if key in self.values_given else "(not given)"
 
 
 def readable(value: Any) -> str:
@@ -51,7 +52,8 @@ def readable(value: Any) -> str:
         return f"{shown} … and {more} more" if more > 0 else shown
     if isinstance(value, Mapping):
         return readable([f"{name}: {readable(item)}" for name, item in value.items()])
-    return "".join(map(_visible, str(value)))
+    text = str(value)
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:
