@@ -1,0 +1,17 @@
+"""Synthetic scans whose every voxel says where it lies, and the faults that scans have."""
+
+from numbat_imaging.phantoms.catalogue import FAULTS, Expected, Fault
+from numbat_imaging.phantoms.oracle import Agreement, agreement, slice_affine_lps_mm
+from numbat_imaging.phantoms.phantom import Phantom, derived_uid, write_datasets
+
+__all__ = [
+    "FAULTS",
+    "Agreement",
+    "Expected",
+    "Fault",
+    "Phantom",
+    "agreement",
+    "derived_uid",
+    "slice_affine_lps_mm",
+    "write_datasets",
+]
