@@ -40,12 +40,14 @@ class ReportDocument:
 
 
 def read_report(path: str | os.PathLike[str]) -> ReportDocument:
-    """The report in a file.
+    """The report in a file, or in a folder as report.json.
 
     Raises GATE-0501 for a file that cannot be read, is not strict JSON or is not a gate report by
     its JSON Schema.
     """
     location = Path(path)
+    if location.is_dir():
+        location /= REPORT
     try:
         data = location.read_bytes()
     except OSError as error:

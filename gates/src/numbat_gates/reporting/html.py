@@ -54,7 +54,7 @@ def render_html(
     `digest` is that of the stored report.json, printed on every page so that a page can be traced
     to the file. `font_css` and `page_numbers` (of sections, for the contents) are for paper.
     """
-    return _template().render(
+    page: str = _template().render(
         report=report,
         digest=digest,
         signature=signature,
@@ -71,6 +71,7 @@ def render_html(
         undischarged=undischarged_groups(report),
         gate_ids=[gate["id"] for gate in report["gates"]],
     )
+    return page
 
 
 def matrix_parts(

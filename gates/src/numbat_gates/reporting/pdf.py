@@ -113,7 +113,7 @@ def _finish(
     writer = pypdf.PdfWriter(clone_from=BytesIO(printed))
     for number, (anchor, title) in enumerate(SECTIONS, start=1):
         if anchor in pages:
-            writer.add_outline_item(f"{number} {title}", pages[anchor] - 1)
+            writer.add_outline_item(title=f"{number} {title}", page_number=pages[anchor] - 1)
     root = writer.root_object
     root[pypdf.generic.NameObject("/Lang")] = pypdf.generic.TextStringObject("en")
     root[pypdf.generic.NameObject("/PageMode")] = pypdf.generic.NameObject("/UseOutlines")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from numbat_gates.reporting.wording import measured_and_required, value_text
-from numbat_registries import Refusal, find_code
+from numbat_registries import load_registry, registry_names
 from numbat_registries.rendering import sarif_rule
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -162,15 +162,18 @@ def _rules(report: Mapping[str, Any], used: set[str]) -> list[dict[str, Any]]:
         for requirement in report["requirements"]
     ]
     known = {rule["id"] for rule in rules}
-    rules += [_code_rule(name) for name in sorted(used - known)]
+    rules += [_code_rule(name, report["coverage"]["registry"]) for name in sorted(used - known)]
     return rules
 
 
-def _code_rule(name: str) -> dict[str, Any]:
-    try:
-        return sarif_rule(find_code(name))
-    except Refusal:
-        return {"id": name, "shortDescription": {"text": _UNKNOWN_RULE}}
+def _code_rule(name: str, registry: str) -> dict[str, Any]:
+    # A report may come from another version: a code that is not here is no reason to refuse.
+    code = load_registry(registry).codes.get(name) if registry in registry_names() else None
+    return (
+        {"id": name, "shortDescription": {"text": _UNKNOWN_RULE}}
+        if code is None
+        else (sarif_rule(code))
+    )
 
 
 def _invocation(report: Mapping[str, Any], index: Mapping[str, int]) -> dict[str, Any]:

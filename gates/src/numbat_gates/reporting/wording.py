@@ -27,8 +27,8 @@ VERDICT_MEANS = {
 STATUS_MEANS = {
     "discharged": "a gate that names the requirement ran and passed",
     "declared": "it cannot be shown yet; the typed reason is given and nothing is claimed",
-    "open": "no gate that was carried out shows it: a gap",
-    "failed": "a gate that names the requirement did not pass",
+    "open": "no gate gave a verdict on it, and no reason is declared: a gap",
+    "failed": "a gate that names the requirement failed or stopped unexpectedly",
 }
 
 STATUS_ORDER = ("failed", "open", "declared", "discharged")
