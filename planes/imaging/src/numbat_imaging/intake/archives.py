@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from io import BufferedReader
 from typing import IO, cast
 
-from numbat_registries import Refusal, refuse
-
 from numbat_imaging.intake.limits import DEFAULT_LIMITS, Limits
+from numbat_registries import Refusal, refuse
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -22,9 +21,9 @@ _OPEN_ARCHIVES = 4
 _SPOOL_BYTES = 32 << 20
 _CHUNK = 1 << 20
 
-# Opening an archive means reading its whole central directory; a series inside one asks for each
-# member in turn. Keyed by process, since a forked child shares its parent's file offsets. An evicted
-# archive stays open for as long as a stream of it lives.
+# Opening an archive means reading its whole central directory, and a series inside one asks for
+# each member in turn. Keyed by process, since a forked child shares its parent's file offsets. An
+# evicted archive stays open for as long as a stream of it lives.
 _open_archives: OrderedDict[tuple[object, ...], zipfile.ZipFile] = OrderedDict()
 
 
@@ -38,7 +37,9 @@ class Member:
     is_archive: bool = False
 
 
-def open_member(path: str, at: tuple[int, ...], name: str, *, label: str) -> tuple[BufferedReader, int]:
+def open_member(
+    path: str, at: tuple[int, ...], name: str, *, label: str
+) -> tuple[BufferedReader, int]:
     """A seekable stream of one member, and its declared size in bytes.
 
     Raises IMG-1005 for a broken archive or an unknown member, IMG-1006 for an encrypted one and

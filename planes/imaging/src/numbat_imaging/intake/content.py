@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass
 from struct import unpack_from
 
-from pydicom.datadict import DicomDictionary
+from pydicom.datadict import dictionary_has_tag
 
 from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_imaging.intake.structure import (
     EXPLICIT_BE,
     EXPLICIT_LE,
     IMPLICIT_LE,
-    PIXEL_TAGS,
     Broken,
     Exceeded,
     Short,
@@ -53,18 +52,19 @@ def identify(start: bytes, *, complete: bool) -> Form | None:
 
     Source: PS3.10 §7.1, PS3.5 §7.1.
     """
-    if start[128:132] == b"DICM":
-        return _marked(start, 132, complete=complete)
+    if start[128:132] == b"DICM" and _is_meta(start, 132):
+        return Form(meta=132)
     if start[:4] == b"DICM" and _is_meta(start, 4):
         return Form(meta=4)
     if _is_meta(start, 0):
         return Form(meta=0)
-    return _bare(start, 0, complete=complete)
+    bare = _bare(start, 0, complete=complete)
+    if bare is not None or start[128:132] != b"DICM":
+        return bare
+    return _marked(start, 132, complete=complete)
 
 
 def _marked(start: bytes, offset: int, *, complete: bool) -> Form | None:
-    if _is_meta(start, offset):
-        return Form(meta=offset)
     bare = _bare(start, offset, complete=complete)
     if bare is not None:
         return bare
@@ -78,10 +78,11 @@ def _is_meta(start: bytes, offset: int) -> bool:
     element, length = unpack_from("<HxxH", start, offset + 2)
     code = start[offset + 4 : offset + 6]
     if is_written_vr(code):
-        return element <= 0x0102 and (element != 0 or (code == b"UL" and length == 4))
+        is_length = code == b"UL" and length == 4
+        return bool(element <= 0x0102 and (element != 0 or is_length))
     # Group 0002 in implicit VR is against the standard and was written all the same.
     (long_length,) = unpack_from("<I", start, offset + 4)
-    return element <= 0x0102 and 0 < long_length <= 64
+    return bool(element <= 0x0102 and 0 < long_length <= 64)
 
 
 def _bare(start: bytes, offset: int, *, complete: bool) -> Form | None:
@@ -131,18 +132,14 @@ def _plausible_elements(
         if tag <= previous or raw.is_implicit_VR != syntax.implicit:
             broken = True
             break
-        if not tag.is_private and tag not in DicomDictionary and tag & 0xFFFF != 0:
-            broken = broken or not _is_repeater(tag)
+        if not tag.is_private and not dictionary_has_tag(tag) and tag & 0xFFFF != 0:
+            broken = True
         previous = tag
         known += 1
         proof = proof or _proves(tag, raw.value or b"")
     if identified:
         return known if proof else 0
     return 0 if broken and not proof else known + (walk.pixel is not None)
-
-
-def _is_repeater(tag: int) -> bool:
-    return tag >> 24 in (0x50, 0x60) or tag in PIXEL_TAGS
 
 
 def _proves(tag: int, value: bytes) -> bool:

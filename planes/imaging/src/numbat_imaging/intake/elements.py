@@ -15,7 +15,6 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, NoReturn
 
-from numbat_registries import Diagnostic, notice, refuse
 from pydicom import Dataset
 from pydicom.datadict import dictionary_VR, keyword_for_tag, tag_for_keyword
 from pydicom.dataelem import DataElement, RawDataElement
@@ -35,6 +34,7 @@ from numbat_imaging.intake.structure import (
     Syntax,
     Walk,
 )
+from numbat_registries import Diagnostic, notice, refuse
 
 Key = str | int
 
@@ -190,9 +190,7 @@ def private_tag(ds: Dataset, group: int, creator: str, element: int) -> BaseTag 
     return None
 
 
-def private(
-    ds: Dataset, group: int, creator: str, element: int, *, vr: str | None = None
-) -> Any:
+def private(ds: Dataset, group: int, creator: str, element: int, *, vr: str | None = None) -> Any:
     """The value of a private element: text, a number, a tuple, a list of items, or bytes.
 
     `vr` says what it is where the file does not (implicit VR, UN). None when absent or empty.
@@ -270,9 +268,7 @@ def _text(
     else:
         decoded, whole = decode_text(value, _encodings(ds))
     if not whole:
-        found_notice = notice(
-            "IMG-1018", tag=_shown(tag), keyword=keyword_for_tag(tag), vr=written
-        )
+        found_notice = notice("IMG-1018", tag=_shown(tag), keyword=keyword_for_tag(tag), vr=written)
         if notices is not None:
             notices.append(found_notice)
     return decoded
@@ -367,12 +363,10 @@ def _unpacked(
     return _struct(order, len(value) // size, letter).unpack(value)
 
 
-def _built_numbers(ds: Dataset, tag: BaseTag, value: object) -> tuple[int | float, ...]:
+def _built_numbers(ds: Dataset, tag: BaseTag, value: Any) -> tuple[int | float, ...]:
     if value is None or value == "":
         return ()
-    several = (
-        list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-    )
+    several = list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     try:
         return tuple(
             int(number) if isinstance(number, int) else float(number) for number in several

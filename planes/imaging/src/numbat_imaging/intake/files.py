@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from io import BufferedReader
 from typing import BinaryIO, cast
 
-from numbat_registries import refuse
-
 from numbat_imaging.intake.archives import open_member
 from numbat_imaging.intake.deflate import InflatedFile
+from numbat_registries import refuse
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NoReturn
 
-from numbat_registries import Diagnostic, notice, refuse
 from pydicom import Dataset
 from pydicom.dataset import FileMetaDataset
 from pydicom.tag import BaseTag
 
+from numbat_imaging.intake import elements
 from numbat_imaging.intake.charsets import encodings_of
 from numbat_imaging.intake.content import Form, identify, syntax_of
 from numbat_imaging.intake.files import READ_FAULTS, FileRef
@@ -27,14 +27,13 @@ from numbat_imaging.intake.structure import (
     Walk,
     is_written_vr,
 )
+from numbat_registries import Diagnostic, notice, refuse
 
 _FIRST_BYTES = 16 << 10
 _GROWTH = 4
 _CHUNK = 1 << 20
 
 _TRANSFER_SYNTAX = BaseTag(0x00020010)
-_SOP_CLASS = BaseTag(0x00080016)
-_META_SOP_CLASS = BaseTag(0x00020002)
 _CHARACTER_SET = BaseTag(0x00080005)
 
 _SYNTAXES = {
@@ -88,9 +87,7 @@ class Header:
     @property
     def is_media_directory(self) -> bool:
         """Whether this is a DICOMDIR (PS3.3 F, Basic Directory IOD), whatever its name."""
-        raw = self.dataset.file_meta.get_item(_META_SOP_CLASS, keep_deferred=True)
-        value = raw.value if raw is not None else None
-        return isinstance(value, bytes) and value.rstrip(b"\0 ") == MEDIA_DIRECTORY.encode()
+        return elements.text(self.dataset.file_meta, "MediaStorageSOPClassUID") == MEDIA_DIRECTORY
 
 
 def read_header(ref: FileRef, *, limits: Limits = DEFAULT_LIMITS) -> Header | None:
@@ -154,9 +151,7 @@ class _Reader:
         try:
             return self.stream.read(size)
         except READ_FAULTS as fault:
-            raise refuse(
-                "IMG-1020", file=self.ref.label, reason=_fault_name(fault)
-            ) from fault
+            raise refuse("IMG-1020", file=self.ref.label, reason=_fault_name(fault)) from fault
 
     def _run(self, walk: Walk) -> None:
         while True:
@@ -224,10 +219,8 @@ class _Reader:
         if fitting is None:
             if stated is not None:
                 return stated
-            self._broken(
-                Broken("no transfer syntax is given and none fits the data", offset=start)
-            )
-        if declared is not None:
+            self._broken(Broken("no transfer syntax is given and none fits the data", offset=start))
+        if declared is not None and fitting != stated:
             self._inferred(fitting, declared=declared)
         return fitting
 
@@ -330,7 +323,7 @@ class _Reader:
             present_bytes=size,
             needed_bytes=short.need,
             tag=tag,
-            elements=walk.seen,
+            elements=len(walk.found),
         )
 
     def _broken(self, broken: Broken) -> NoReturn:
@@ -352,4 +345,3 @@ def _tag_name(tag: int) -> str:
 
 def _fault_name(fault: BaseException) -> str:
     return getattr(fault, "strerror", None) or type(fault).__name__
-

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pydicom.datadict import DicomDictionary
 from pydicom.dataelem import RawDataElement, empty_value_for_VR
 from pydicom.tag import BaseTag
 from pydicom.valuerep import EXPLICIT_VR_LENGTH_32, VR
@@ -30,12 +29,12 @@ PIXEL_TAGS = {
 
 _LONG = {str(vr).encode(): str(vr) for vr in EXPLICIT_VR_LENGTH_32}
 _SHORT = {
-    str(vr).encode(): str(vr)
-    for vr in VR
-    if len(str(vr)) == 2 and str(vr) not in _LONG.values()
+    str(vr).encode(): str(vr) for vr in VR if len(str(vr)) == 2 and str(vr) not in _LONG.values()
 }
-_EMPTY = {vr: empty_value_for_VR(vr, raw=True) for vr in (*_LONG.values(), *_SHORT.values(), None)}
-_TAGS = {tag: BaseTag(tag) for tag in DicomDictionary}
+_EMPTY: dict[str | None, Any] = {
+    vr: empty_value_for_VR(vr, raw=True) for vr in (*_LONG.values(), *_SHORT.values(), None)
+}
+_TAGS: dict[int, BaseTag] = {}
 
 
 class Syntax(NamedTuple):
@@ -49,9 +48,28 @@ IMPLICIT_LE = Syntax(True, True)
 EXPLICIT_LE = Syntax(False, True)
 EXPLICIT_BE = Syntax(False, False)
 
+_MOST_REMEMBERED = 1 << 16
+
+# The same 200 tags come back in every file of a series; the class built from a plain tuple is what
+# its own constructor makes, at half the cost.
+_element = tuple.__new__
+
+
+def _remembered(tag: int) -> BaseTag:
+    key = BaseTag(tag)
+    if len(_TAGS) < _MOST_REMEMBERED:
+        _TAGS[tag] = key
+    return key
+
+
 _STRUCTS = {
     True: (Struct("<HHI"), Struct("<HH2sH"), Struct("<I")),
     False: (Struct(">HHI"), Struct(">HH2sH"), Struct(">I")),
+}
+
+
+_UNPACKERS = {
+    little: tuple(struct.unpack_from for struct in structs) for little, structs in _STRUCTS.items()
 }
 
 
@@ -105,7 +123,6 @@ class Walk:
     nested: bool = False
     found: dict[BaseTag, RawDataElement] = field(default_factory=dict)
     pixel: PixelStart | None = None
-    seen: int = 0
     skipped: int = 0
 
     def run(self, window: bytes, *, complete: bool) -> None:
@@ -114,77 +131,73 @@ class Walk:
         Raises Short when the window must grow, Broken and Exceeded.
         """
         implicit, little = self.syntax
-        plain, explicit, wide = _STRUCTS[little]
-        found, tags, position, end = self.found, _TAGS, self.position, len(window)
-        plain_at, explicit_at, wide_at = plain.unpack_from, explicit.unpack_from, wide.unpack_from
+        plain_at, explicit_at, wide_at = _UNPACKERS[little]
+        found, position, end, base = self.found, self.position, len(window), self.base
+        only, limit = self.group, self.limits.elements - self.skipped
+        previous = max(found, default=-1)
         while True:
             self.position = position
             if position + 8 > end:
                 if complete and not window[position:].strip(b"\0"):
                     return
                 raise Short(position + 8)
+            start, unwritten = position + 8, implicit
             if implicit:
                 group, element, length = plain_at(window, position)
-                vr, start, element_implicit = None, position + 8, True
+                vr = None
             else:
                 group, element, code, length = explicit_at(window, position)
-                start, element_implicit = position + 8, False
                 vr = _SHORT.get(code)
                 if vr is None:
                     vr = _LONG.get(code)
-                    if vr is not None:
-                        if start + 4 > end:
-                            raise Short(start + 4)
+                    if vr is None:
+                        self._check_unwritten(code)
+                        length, unwritten = plain_at(window, position)[2], True
+                    elif start + 4 > end:
+                        raise Short(start + 4)
+                    else:
                         (length,) = wide_at(window, start)
                         start += 4
-                    else:
-                        length = self._unwritten_vr(code, plain_at(window, position)[2], position)
-                        element_implicit = True
+            if only is not None and group != only:
+                return
             tag = group << 16 | element
-            if group != self.group and self.group is not None:
-                return
-            if group == 0x7FE0 and tag in PIXEL_TAGS and not self.nested:
-                self.pixel = PixelStart(
-                    tag, vr or "OW", start, None if length == UNDEFINED else length
-                )
-                return
-            if group == 0xFFFE or (group == 0 and found and min(found) >= 0x00010000):
-                self._stray(window, tag, complete)
-                return
-            if length != UNDEFINED:
-                stop = start + length
-                if stop > end:
-                    raise Short(stop, tag=tag, length=length)
-                value = window[start:stop] if length else _EMPTY[vr]
-                position = stop
+            if group >= 0x7FE0 or group == 0:
+                if tag in PIXEL_TAGS and not self.nested:
+                    size = None if length == UNDEFINED else length
+                    self.pixel = PixelStart(tag, vr or "OW", start, size)
+                    return
+                if group == 0xFFFE or (group == 0 and previous >= 0x00010000):
+                    self._check_padding(window, tag, complete)
+                    return
+            if length == UNDEFINED:
+                value, vr, unwritten, position = self._undefined(window, tag, vr, start, unwritten)
+                length, limit = len(value), self.limits.elements - self.skipped
             else:
-                value, vr, element_implicit, position = self._undefined(
-                    window, tag, vr, start, element_implicit
-                )
-                length = len(value)
-            key = tags.get(tag) or BaseTag(tag)
-            if key in found and found[key].value != value:
-                raise Broken("the element appears twice, with two values", offset=self.base + start,
-                             tag=tag)
-            found[key] = RawDataElement(
-                key, vr, length, value, self.base + start, element_implicit, little  # type: ignore[arg-type]
+                position = start + length
+                if position > end:
+                    raise Short(position, tag=tag, length=length)
+                value = window[start:position] if length else _EMPTY[vr]
+            key = _TAGS.get(tag) or _remembered(tag)
+            if tag > previous:
+                previous = tag
+            elif key in found and found[key].value != value:
+                raise Broken("it appears twice, with two values", offset=base + start, tag=tag)
+            found[key] = _element(
+                RawDataElement,
+                (key, vr, length, value, base + start, unwritten, little, True, False),
             )
-            self.seen += 1
-            if self.seen + self.skipped > self.limits.elements:
-                raise Exceeded(
-                    "data elements",
-                    measured=self.seen + self.skipped,
-                    limit=self.limits.elements,
-                )
+            if len(found) > limit:
+                measured = len(found) + self.skipped
+                raise Exceeded("data elements", measured=measured, limit=self.limits.elements)
 
-    def _unwritten_vr(self, code: bytes, implicit_length: int, position: int) -> int:
+    def _check_unwritten(self, code: bytes) -> None:
         # Some writers switch to implicit VR inside explicit data sets; two capitals that are no VR
         # of the standard cannot be told from damage, and their length field has no known width.
         if code.isalpha() and code.isupper():
-            raise Broken("its VR is not one of the standard", offset=self.base + position)
-        return implicit_length
+            offset = self.base + self.position
+            raise Broken("its VR is not one of the standard", offset=offset)
 
-    def _stray(self, window: bytes, tag: int, complete: bool) -> None:
+    def _check_padding(self, window: bytes, tag: int, complete: bool) -> None:
         # Zero padding up to a block size is common and harmless; anything else is damage.
         if tag == 0:
             if not complete:
@@ -192,8 +205,11 @@ class Walk:
             if not window[self.position :].strip(b"\0"):
                 return
         what = "delimiter" if tag >> 16 == 0xFFFE else "command element"
-        raise Broken(f"a {what} stands where a data element belongs",
-                     offset=self.base + self.position, tag=tag)
+        raise Broken(
+            f"a {what} stands where a data element belongs",
+            offset=self.base + self.position,
+            tag=tag,
+        )
 
     def _undefined(
         self, window: bytes, tag: int, vr: str | None, start: int, implicit: bool
@@ -239,8 +255,11 @@ class Skip:
             if tag == SEQUENCE_END:
                 return position
             if tag != ITEM or length == UNDEFINED:
-                raise Broken("fragments are not items of known length",
-                             offset=self.base + position - 8, tag=owner)
+                raise Broken(
+                    "fragments are not items of known length",
+                    offset=self.base + position - 8,
+                    tag=owner,
+                )
             position += length
 
     def items(self, position: int, owner: int, implicit: bool, depth: int) -> int:
@@ -253,8 +272,11 @@ class Skip:
             if tag == SEQUENCE_END:
                 return position
             if tag != ITEM:
-                raise Broken("a sequence holds something that is no item",
-                             offset=self.base + position - 8, tag=owner)
+                raise Broken(
+                    "a sequence holds something that is no item",
+                    offset=self.base + position - 8,
+                    tag=owner,
+                )
             if length != UNDEFINED:
                 position += length
                 if position > len(self.window):
@@ -269,8 +291,9 @@ class Skip:
             if tag == ITEM_END:
                 return position + 8
             if tag >> 16 == 0xFFFE:
-                raise Broken("an item ends with the wrong delimiter",
-                             offset=self.base + position, tag=owner)
+                raise Broken(
+                    "an item ends with the wrong delimiter", offset=self.base + position, tag=owner
+                )
             vr, start, length, unwritten = self._header(position, length, implicit, owner)
             if length != UNDEFINED:
                 position = start + length
@@ -298,7 +321,9 @@ class Skip:
                 raise Short(start + 4)
             return _LONG[code], start + 4, self._wide.unpack_from(self.window, start)[0], False
         if code.isalpha() and code.isupper():
-            raise Broken("its VR is not one of the standard", offset=self.base + position, tag=owner)
+            raise Broken(
+                "its VR is not one of the standard", offset=self.base + position, tag=owner
+            )
         return None, start, length, True
 
     def looks_implicit(self, position: int) -> bool:
