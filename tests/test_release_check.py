@@ -32,7 +32,9 @@ def test_a_plane_is_counted_from_its_files(tmp_path: Path, monkeypatch: pytest.M
         "".join(f'[[requirement]]\nid = "X-R{number:03}"\n' for number in (1, 2, 3))
     )
     (tmp_path / "registries").mkdir()
-    (tmp_path / "registries" / "dental.json").write_text(json.dumps({"codes": [{}, {}, {}, {}]}))
+    (tmp_path / "registries" / "dental.json").write_text(
+        json.dumps({"codes": [{}, {}, {}, {}, {"retired_in": "0.1"}]})
+    )
     monkeypatch.setattr(release_check, "ROOT", tmp_path)
     member = Member(tmp_path / "planes" / "dental", "numbat-dental", "numbat_dental", (), "dental")
     assert counted_in_tree(member) == Counts(requirements=3, gates=2, codes=4)

@@ -34,7 +34,7 @@ PASS, FAIL, NOT_RUN, INTERNAL = 0, 1, 3, 5
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a plane has of each thing that a release is asked about."""
+    """How much a plane has of what a release is asked about; retired codes are not counted."""
 
     requirements: int
     gates: int
@@ -63,7 +63,7 @@ def counted_in_tree(member: Member) -> Counts:
     return Counts(
         requirements=len(requirements.get("requirement", [])),
         gates=sum(_gates_in(module.read_text(encoding="utf-8")) for module in modules),
-        codes=len(codes),
+        codes=sum(not code.get("retired_in") for code in codes),
     )
 
 
@@ -118,7 +118,8 @@ def _planes_as_told(environment: EmptyEnvironment) -> dict[str, dict[str, Any]]:
     if answer.returncode:
         print(answer.stderr, file=sys.stderr)
         return {}
-    return {plane["plane"]: plane for plane in json.loads(answer.stdout)["planes"]}
+    planes = json.loads(answer.stdout)["planes"]
+    return {plane["plane"]: plane for plane in planes if "fault" not in plane}
 
 
 def _ask(environment: EmptyEnvironment, member: Member, planes: dict[str, dict[str, Any]]) -> Row:
@@ -138,7 +139,7 @@ def _ask(environment: EmptyEnvironment, member: Member, planes: dict[str, dict[s
     if member.plane in planes:
         installed = _counts_as_told(planes[member.plane])
     elif member.plane:
-        faults.append("the installed runner does not list it")
+        faults.append("the installed runner cannot load it")
     if tree and installed:
         faults += [
             f"{installed_count} {name}, the tree has {tree_count}"
@@ -156,11 +157,7 @@ def _ask(environment: EmptyEnvironment, member: Member, planes: dict[str, dict[s
 
 
 def _counts_as_told(plane: dict[str, Any]) -> Counts:
-    return Counts(
-        requirements=len(plane["requirements"]),
-        gates=len(plane["gates"]),
-        codes=len(plane["codes"]),
-    )
+    return Counts(plane["requirements"], plane["gates"], plane["codes"])
 
 
 def _pairs(installed: Counts, tree: Counts) -> list[tuple[str, int, int]]:
@@ -168,11 +165,11 @@ def _pairs(installed: Counts, tree: Counts) -> list[tuple[str, int, int]]:
 
 
 def _print(rows: list[Row]) -> None:
-    table = Table(title="What the installed wheels say of themselves")
-    table.add_column("distribution")
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("installed", no_wrap=True)
     for heading in ("version", "requirements", "gates", "codes"):
-        table.add_column(heading, justify="right")
-    table.add_column("against the tree")
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("against the tree", overflow="fold")
     for row in rows:
         counts = asdict(row.installed).values() if row.installed else ["–"] * 3
         verdict = "; ".join(row.faults) or "agrees"
