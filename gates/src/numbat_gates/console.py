@@ -87,7 +87,7 @@ class RunPrinter(Listener):
             self._status = None
         self.done += 1
         self._heading(result.gate)
-        self.answer.print(self._line(result))
+        self.answer.print(self._line(result), no_wrap=True, overflow="ellipsis")
         for text in _remarks(result):
             self.answer.print(_indented(text, 12))
 
@@ -100,7 +100,7 @@ class RunPrinter(Listener):
         self.answer.print(Text(f"\n{title}", style="bold"))
 
     def _line(self, result: GateResult) -> Text:
-        line = Text("  ", no_wrap=True, overflow="ellipsis")
+        line = Text("  ")
         line.append_text(verdict_text(str(result.verdict)))
         line.append(f"  {result.gate.id}  ", style="bold")
         line.append(f"{result.passed:>5}/{len(result.checks):<5}")

@@ -9,9 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from numbat_registries import refuse
-
 from numbat_gates.planes import Plane
+from numbat_registries import refuse
 
 
 class Awaits(StrEnum):
