@@ -9,7 +9,7 @@ import traceback
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from numbat_registries import Diagnostic, Refusal, Registry, notice, refuse
@@ -25,6 +25,9 @@ from numbat_registries.rendering import (
 )
 
 pytestmark = pytest.mark.usefixtures("trial")
+
+#: The machine may be busy; how long an example takes says nothing.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 NAME = "Zwetschgenknödel^Æneas"
 
@@ -188,6 +191,7 @@ def test_what_happens_to_equal_patient_data_is_not_withheld() -> None:
     assert plan.to_dict()["args"] == {"gap": "keep", "patient": WITHHELD}
 
 
+@UNHURRIED
 @given(
     name=st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF), min_size=3),
     date=st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), min_size=3),
@@ -241,6 +245,7 @@ def test_evidence_cannot_forge_lines_or_command_a_terminal(remark: str, shown: s
     assert diagnostic.fields["remark"] == remark
 
 
+@UNHURRIED
 @given(st.text())
 def test_any_text_renders_printably(remark: str) -> None:
     diagnostic = gap(remark=remark).diagnostic
