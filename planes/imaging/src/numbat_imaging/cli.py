@@ -80,7 +80,7 @@ def inspect(
         answer_json(found.to_dict())
     else:
         show(found, answer_console(width=160), residuals=residuals)
-    return ExitCode.REFUSED if found.refusals or found.account.refused else ExitCode.PASS
+    return ExitCode.PASS if found.complete else ExitCode.REFUSED
 
 
 @verb(cli)
@@ -142,10 +142,11 @@ def convert(
         answer_json(done.to_dict())
     else:
         _show_conversion(done, out)
-    return ExitCode.REFUSED if done.refused or done.account.refused else ExitCode.PASS
+    return ExitCode.PASS if done.complete else ExitCode.REFUSED
 
 
 def _show_conversion(done: Conversion, out: Path) -> None:
+    from numbat_imaging.inspection import show_account
     from numbat_registries.rendering import to_rich
 
     console, talk = answer_console(width=160), talk_console()
@@ -165,8 +166,7 @@ def _show_conversion(done: Conversion, out: Path) -> None:
             talk.print(f"  {problem['code']} {problem['detail']}")
     for diagnostic in done.notices:
         talk.print(f"{diagnostic.code} {diagnostic.message}")
-    for line in done.account.lines():
-        console.print(line)
+    show_account(done.account, console)
 
 
 def main() -> None:

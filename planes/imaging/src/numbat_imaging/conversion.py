@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from os import PathLike
@@ -13,12 +13,16 @@ from numbat_registries import Diagnostic, Refusal, refuse
 from numbat_registries.rendering import to_problem
 
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
-from numbat_imaging.intake.account import FileAccount, scan
+from numbat_imaging.intake.account import Disposition, FileAccount, scan
+from numbat_imaging.intake.files import FileRef
 from numbat_imaging.naming import stems
 from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
-from numbat_imaging.series.instance import Instance, instance_from_header
+from numbat_imaging.series.instance import instance_from_header
 from numbat_imaging.series.splitting import Stack
-from numbat_imaging.volume import Volume, square, volume_from_stack
+from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
+
+#: Why files that hold images are in no volume.
+Reasons = Mapping[FileRef, Diagnostic | Refusal]
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -57,7 +61,7 @@ class Outcome:
     summary: dict[str, Any]
     written: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
-    instances: tuple[Instance, ...] = ()
+    reasons: Reasons = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,11 @@ class Conversion:
     outcomes: tuple[Outcome, ...]
     account: FileAccount
     notices: tuple[Diagnostic, ...] = field(default=())
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was refused, neither a stack nor a file."""
+        return not self.refused and not self.account.having(Disposition.REFUSED)
 
     @property
     def refused(self) -> tuple[Outcome, ...]:
@@ -87,8 +96,13 @@ class Plan:
     """What a scan found: stacks by series, refusals of whole series, and every file's account."""
 
     series: tuple[tuple[Series, tuple[Stack, ...], tuple[Diagnostic, ...]], ...]
-    refused: tuple[tuple[Series, Diagnostic], ...]
+    refused: tuple[tuple[Series, Refusal], ...]
     account: FileAccount
+
+    def account_with(self, reasons: Reasons) -> FileAccount:
+        """The account of files once it is known which instances no volume took."""
+        whole = {i.ref: why for series, why in self.refused for i in series.instances}
+        return self.account.revised({**whole, **reasons})
 
 
 def plan_paths(
@@ -103,23 +117,22 @@ def plan_paths(
     Raises IMG-1801 when no file is an image that can be read.
     """
     instances, account = scan(
-        paths, convert=instance_from_header, workers=workers, progress=progress
+        paths, convert=instance_from_header, workers=workers, progress=progress, aside=SET_ASIDE
     )
     if not instances and account.first_refusal() is None:
         raise refuse("IMG-1801", files=len(account.records))
-    found, refused = [], []
+    found: list[tuple[Series, tuple[Stack, ...], tuple[Diagnostic, ...]]] = []
+    refused: list[tuple[Series, Refusal]] = []
+    copies: dict[FileRef, Diagnostic | Refusal] = {}
     for series in group_series(instances):
         try:
             stacks, aside = stacks_of(series, tolerances)
         except Refusal as refusal:
-            refused.append((series, refusal.diagnostic))
-            for instance in series.instances:
-                account.refuse(instance.ref, refusal.diagnostic)
+            refused.append((series, refusal))
             continue
-        for copy in aside:
-            account.set_aside(copy.instance.ref, copy.why)
+        copies |= {copy.instance.ref: copy.why for copy in aside}
         found.append((series, tuple(stacks), tuple(split_notice(series, stacks))))
-    return Plan(tuple(found), tuple(refused), account)
+    return Plan(tuple(found), tuple(refused), account.revised(copies))
 
 
 def convert(
@@ -151,11 +164,10 @@ def convert(
             on_volume(done, len(jobs))
     order = {job.stem: index for index, job in enumerate(jobs)}
     outcomes.sort(key=lambda outcome: order[outcome.stem])
-    for outcome in outcomes:
-        _account_for(outcome, plan.account)
-    outcomes += [_refused_series(series, why) for series, why in plan.refused]
+    reasons = {ref: why for outcome in outcomes for ref, why in outcome.reasons.items()}
+    outcomes += [_refused_series(series, why.diagnostic) for series, why in plan.refused]
     notices = tuple(diagnostic for _, _, found in plan.series for diagnostic in found)
-    return Conversion(tuple(outcomes), plan.account, notices)
+    return Conversion(tuple(outcomes), plan.account_with(reasons), notices)
 
 
 def _jobs(plan: Plan, directory: Path, options: Options) -> Iterator[Job]:
@@ -211,9 +223,11 @@ def convert_stack(job: Job) -> Outcome:
         written = write_volume(volume, Path(job.directory), job.stem, options=job.options)
     except Refusal as refusal:
         summary = {"name": job.stem, "status": "refused", "refusal": to_problem(refusal.diagnostic)}
-        return Outcome(job.stem, summary, (), refusal.diagnostic, job.stack.instances)
+        reasons = {instance.ref: refusal for instance in job.stack.instances}
+        return Outcome(job.stem, summary, (), refusal.diagnostic, reasons)
     summary = {"name": job.stem, "status": "written", "files": list(written), **describe(volume)}
-    return Outcome(job.stem, summary, tuple(written), None, job.stack.instances)
+    aside: Reasons = dict(volume.aside)
+    return Outcome(job.stem, summary, tuple(written), None, aside)
 
 
 def describe(volume: Volume) -> dict[str, Any]:
@@ -243,24 +257,6 @@ def describe(volume: Volume) -> dict[str, Any]:
     }
 
 
-def _account_for(outcome: Outcome, account: FileAccount) -> None:
-    if outcome.refusal is not None:
-        for instance in outcome.instances:
-            account.refuse(instance.ref, outcome.refusal)
-        return
-    twins = {
-        problem["fields"]["file"]: problem
-        for problem in outcome.summary["notices"]
-        if problem["code"] == "IMG-1105"
-    }
-    for instance in outcome.instances:
-        twin = twins.get(instance.ref.label)
-        if twin is None:
-            account.use(instance.ref, outcome.stem)
-        else:
-            account.set_aside_by_code(instance.ref, twin["code"], twin["detail"])
-
-
 def _refused_series(series: Series, why: Diagnostic) -> Outcome:
     name = f"series {series.instances[0].series_number or '?'}"
     summary = {
@@ -270,4 +266,4 @@ def _refused_series(series: Series, why: Diagnostic) -> Outcome:
         "images": len(series.instances),
         "refusal": to_problem(why),
     }
-    return Outcome(name, summary, (), why, series.instances)
+    return Outcome(name, summary, (), why)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numbat_registries import Diagnostic, Refusal
 from numbat_registries.rendering import to_problem
 
-from numbat_imaging.conversion import Paths, Plan, plan_paths
+from numbat_imaging.conversion import Paths, Plan, Reasons, plan_paths
 from numbat_imaging.geometry.grid import Grid
 from numbat_imaging.geometry.orientation import axis_letters, plane_name
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
-from numbat_imaging.intake.account import FileAccount
+from numbat_imaging.intake.account import Disposition, FileAccount
 from numbat_imaging.naming import stems
 from numbat_imaging.series.fourth_axis import FourthAxis
 from numbat_imaging.series.grouping import prepare_stack
@@ -42,6 +42,7 @@ class StackReport:
     scale: ValueScale | None = None
     refusal: Diagnostic | None = None
     notices: tuple[Diagnostic, ...] = ()
+    reasons: Reasons = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-safe data, residuals included."""
@@ -98,6 +99,11 @@ class Inspection:
     tolerances: Tolerances
 
     @property
+    def complete(self) -> bool:
+        """Whether nothing was refused, neither a stack nor a file."""
+        return not self.refusals and not self.account.having(Disposition.REFUSED)
+
+    @property
     def refusals(self) -> tuple[Diagnostic, ...]:
         """Why stacks would not be read."""
         return tuple(s.refusal for s in self.stacks if s.refusal is not None)
@@ -127,7 +133,8 @@ def inspect(
     plan = plan_paths(paths, tolerances=tolerances, workers=workers, progress=progress)
     reports = list(_reports(plan, tolerances=tolerances, fourth_axis=fourth_axis))
     notices = tuple(diagnostic for _, _, found in plan.series for diagnostic in found)
-    return Inspection(tuple(reports), plan.account, notices, tolerances)
+    reasons = {ref: why for report in reports for ref, why in report.reasons.items()}
+    return Inspection(tuple(reports), plan.account_with(reasons), notices, tolerances)
 
 
 def _reports(
@@ -149,7 +156,7 @@ def _report(
         members = [instance for volume in prepared.arrangement.volumes for instance in volume]
         scale, found = common_scale(members)
     except Refusal as refusal:
-        return _blank(name, stack.instances, refusal.diagnostic)
+        return _blank(name, stack.instances, refusal)
     found += stack_notices(prepared, grid, members, tolerances)
     first = stack.instances[0]
     return StackReport(
@@ -163,10 +170,11 @@ def _report(
         fourth_axis=prepared.arrangement.axis,
         scale=scale,
         notices=(*prepared.arrangement.notices, *found),
+        reasons={aside.instance.ref: aside.why for aside in prepared.aside},
     )
 
 
-def _blank(name: str, instances: tuple[Instance, ...], why: Diagnostic) -> StackReport:
+def _blank(name: str, instances: tuple[Instance, ...], why: Refusal) -> StackReport:
     first = instances[0]
     return StackReport(
         name=name,
@@ -175,7 +183,8 @@ def _blank(name: str, instances: tuple[Instance, ...], why: Diagnostic) -> Stack
         manufacturer=first.manufacturer,
         images=len(instances),
         matrix=(first.pixels.columns, first.pixels.rows),
-        refusal=why,
+        refusal=why.diagnostic,
+        reasons={instance.ref: why for instance in instances},
     )
 
 
@@ -196,8 +205,23 @@ def show(inspection: Inspection, console: Console, *, residuals: bool = False) -
             _show_residuals(stack.name, stack.grid, console)
     for diagnostic in inspection.notices:
         console.print(f"{diagnostic.code} {diagnostic.message}")
-    for line in inspection.account.lines():
-        console.print(line)
+    show_account(inspection.account, console)
+
+
+def show_account(account: FileAccount, console: Console) -> None:
+    """Print what became of the files: the counts, and how many each code refused or set aside."""
+    counts = account.counts
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    console.print(f"{len(account.records)} files: {told}")
+    for disposition in (Disposition.REFUSED, Disposition.SET_ASIDE):
+        codes: dict[str, list[str]] = {}
+        for record in account.having(disposition):
+            if record.diagnostic is not None:
+                name = f"{record.diagnostic.code} {record.diagnostic.name}"
+                codes.setdefault(name, []).append(record.ref.label)
+        for name, labels in sorted(codes.items()):
+            more = f" and {len(labels) - 2} more" if len(labels) > 2 else ""
+            console.print(f"  {disposition} {name}: {', '.join(labels[:2])}{more}")
 
 
 def _cells(stack: StackReport) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import scan
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
-from numbat_imaging.output.diffusion import Gradient
 from numbat_imaging.series.fourth_axis import FourthAxis
+from numbat_imaging.series.gradient import Gradient
 from numbat_imaging.series.grouping import (
     PreparedStack,
     group_series,
@@ -30,6 +30,9 @@ from numbat_imaging.series.instance import Instance, instance_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.pixels import check_format, plane_bytes, read_into, stack_dtype
 from numbat_imaging.values.rescale import ValueScale, apply_rescale, common_scale
+
+#: Codes of objects that are no image, or that describe one: listed, and nothing is wrong.
+SET_ASIDE = frozenset({"IMG-1016", "IMG-1605"})
 
 #: No volume larger than this is allocated unless the caller raises the limit.
 MAX_VOLUME_BYTES = 16 << 30
@@ -63,7 +66,8 @@ class Volume:
     `voxels`: (i, j, k) or (i, j, k, t), i along a row, j down the columns, k upwards along the slice
     normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
     `affine_lps_mm`: (4, 4), voxel index (i, j, k, 1) of a voxel centre to DICOM patient LPS mm.
-    `header`: the first source object without its pixels.
+    `header`: the first source object without its pixels. `aside`: files of the stack that are twins
+    of a slice.
     """
 
     voxels: NDArray[Any]
@@ -74,6 +78,7 @@ class Volume:
     diffusion: tuple[Gradient, ...] | None
     header: Dataset
     sources: tuple[SourceSlice, ...]
+    aside: tuple[tuple[FileRef, Diagnostic], ...]
     notices: tuple[Diagnostic, ...]
     key: SeriesKey
 
@@ -96,6 +101,7 @@ def read_series(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> Volume:
     """The one volume that `paths` (folder, zip, DICOMDIR, files) hold.
 
@@ -115,6 +121,7 @@ def read_series(
         tolerances=tolerances,
         fourth_axis=fourth_axis,
         slice_thickness_mm=slice_thickness_mm,
+        max_volume_bytes=max_volume_bytes,
     )
 
 
@@ -124,6 +131,7 @@ def read_volumes(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> list[Volume]:
     """Every volume that `paths` hold, in order of series number.
 
@@ -136,6 +144,7 @@ def read_volumes(
             tolerances=tolerances,
             fourth_axis=fourth_axis,
             slice_thickness_mm=slice_thickness_mm,
+            max_volume_bytes=max_volume_bytes,
         )
         for stack in _stacks(paths, tolerances)
     ]
@@ -144,7 +153,7 @@ def read_volumes(
 def _stacks(
     paths: str | PathLike[str] | Sequence[str | PathLike[str]], tolerances: Tolerances
 ) -> list[Stack]:
-    instances, account = scan(paths, convert=instance_from_header)
+    instances, account = scan(paths, convert=instance_from_header, aside=SET_ASIDE)
     first_refusal = account.first_refusal()
     if first_refusal is not None:
         raise first_refusal
@@ -162,6 +171,7 @@ def volume_from_stack(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    max_volume_bytes: int = MAX_VOLUME_BYTES,
     notices: Iterable[Diagnostic] = (),
     progress: Progress | None = None,
 ) -> Volume:
@@ -175,6 +185,7 @@ def volume_from_stack(
     members = [instance for volume in prepared.arrangement.volumes for instance in volume]
     for instance in members:
         check_format(instance.pixels, file=instance.ref.label)
+    _refuse_too_large(members, max_volume_bytes)
     scale, found = common_scale(members)
     found += stack_notices(prepared, grid, members, tolerances)
     voxels = _read_voxels(members, prepared, scale, progress)
@@ -189,6 +200,7 @@ def volume_from_stack(
         diffusion=_diffusion(prepared),
         header=header.dataset,
         sources=_sources(prepared),
+        aside=tuple((aside.instance.ref, aside.why) for aside in prepared.aside),
         notices=(*notices, *prepared.arrangement.notices, *found),
         key=_series_key(stack),
     )
@@ -203,7 +215,7 @@ def grid_of(
     """The grid of a prepared stack, the same for all its volumes.
 
     Raises IMG-1206 and IMG-1207 for gaps and uneven slices, IMG-1208 when the volumes of a 4D
-    stack lie at different places, IMG-1210 when a single slice states no thickness.
+    stack lie at different places, IMG-1216 when a PET series declares more slices, IMG-1210 when a single slice states no thickness.
     """
     volumes = prepared.arrangement.volumes
     first = volumes[0][0]
@@ -220,9 +232,16 @@ def grid_of(
         _refuse_moved(positions, mean, tolerances.position_limit_mm(thickness))
         return grid
     extent = (first.pixels.columns * in_plane[0], first.pixels.rows * in_plane[1])
+    _refuse_fewer_than_declared(first, len(volumes[0]))
     grid = fit_grid(mean, prepared.axes, in_plane, extent_mm=extent, tolerances=tolerances)
     _refuse_moved(positions, mean, tolerances.position_limit_mm(float(grid.spacing_mm[2])))
     return grid
+
+
+def _refuse_fewer_than_declared(instance: Instance, found: int) -> None:
+    declared = instance.slices_declared
+    if declared is not None and found < declared:
+        raise refuse("IMG-1216", declared=declared, found=found)
 
 
 def _refuse_moved(
@@ -274,6 +293,12 @@ def stack_notices(
     return found
 
 
+def _refuse_too_large(members: Sequence[Instance], limit_bytes: int) -> None:
+    size_bytes = plane_bytes(members[0].pixels) * len(members)
+    if size_bytes > limit_bytes:
+        raise refuse("IMG-1408", size_bytes=size_bytes, limit_bytes=limit_bytes)
+
+
 def _read_voxels(
     members: Sequence[Instance],
     prepared: PreparedStack,
@@ -283,9 +308,6 @@ def _read_voxels(
     pixels = members[0].pixels
     stored = stack_dtype([instance.pixels for instance in members])
     dtype = np.dtype(np.float32) if scale.applied else stored
-    total = plane_bytes(pixels) * len(members)
-    if total > MAX_VOLUME_BYTES:
-        raise refuse("IMG-1408", size_bytes=total, limit_bytes=MAX_VOLUME_BYTES)
     block = np.empty((len(members), pixels.rows, pixels.columns), dtype)
 
     def fill(index: int) -> None:

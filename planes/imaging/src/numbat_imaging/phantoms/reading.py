@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from numbat_imaging.phantoms.catalogue import FAULTS
+from numbat_imaging.phantoms import FAULTS
 
 if TYPE_CHECKING:
     from numbat_imaging.conversion import Conversion

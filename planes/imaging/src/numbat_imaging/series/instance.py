@@ -10,7 +10,7 @@ from pydicom import Dataset
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import Header, PixelLocation
-from numbat_imaging.output.diffusion import Gradient, gradient_from_dataset
+from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
 
 
@@ -82,6 +82,7 @@ class Instance:
     content_time: str | None
     convolution_kernel: str
     images_announced: int | None
+    slices_declared: int | None
     gradient: Gradient | None
     vendor_split: str
 
@@ -130,6 +131,7 @@ def instance_from_header(header: Header) -> Instance:
         content_time=elements.text(ds, "ContentTime"),
         convolution_kernel="\\".join(elements.texts(ds, "ConvolutionKernel")),
         images_announced=elements.integer(ds, "ImagesInAcquisition"),
+        slices_declared=elements.integer(ds, "NumberOfSlices"),
         gradient=gradient_from_dataset(ds),
         vendor_split=vendor_split_value(ds),
     )
@@ -192,7 +194,7 @@ def _rescale(ds: Dataset) -> Rescale:
     if slope is None and intercept is None:
         return Rescale(unit=_unit(ds, rescaled=False))
     if not slope:
-        raise refuse("IMG-1502", slope=slope if slope is not None else "absent")
+        raise refuse("IMG-1502", slope="absent" if slope is None else f"{slope:g}")
     return Rescale(
         slope=slope,
         intercept=intercept or 0.0,

@@ -17,18 +17,21 @@ _ENHANCED = {
     "1.2.840.10008.5.1.4.1.1.4.4": "Legacy Converted Enhanced MR",
     "1.2.840.10008.5.1.4.1.1.130": "Enhanced PET",
     "1.2.840.10008.5.1.4.1.1.128.1": "Legacy Converted Enhanced PET",
-    "1.2.840.10008.5.1.4.1.1.66.4": "Segmentation",
-    "1.2.840.10008.5.1.4.1.1.66.7": "Label Map Segmentation",
     "1.2.840.10008.5.1.4.1.1.30": "Parametric Map",
 }
+
+#: Masks that describe another image.
+_SEGMENTATIONS = frozenset({"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7"})
 
 
 def refuse_unread_forms(ds: Dataset, *, sop_class: str) -> None:
     """Refuse what would be stacked wrongly if it were read as one plain slice.
 
     Raises IMG-1601 for multi-frame objects, IMG-1602 for Siemens mosaics, IMG-1603 for UIH grids,
-    IMG-1604 for Philips private value scales.
+    IMG-1604 for Philips private value scales, IMG-1605 for segmentations.
     """
+    if sop_class in _SEGMENTATIONS:
+        raise refuse("IMG-1605")
     frames = elements.integer(ds, "NumberOfFrames") or 1
     if sop_class in _ENHANCED or frames > 1:
         kind = _ENHANCED.get(sop_class, "multi-frame image")
@@ -60,6 +63,12 @@ def _refuse_philips_scale(ds: Dataset) -> None:
         raise refuse("IMG-1604", displayed_slope=slope, precise_slope=precise)
 
 
+#: GE's Vas Collapse Flag (0043,1030) on the directions and the b = 0 image of one diffusion scan,
+#: which b-value and direction tell apart; trace and ADC images have other numbers and are of
+#: another kind.
+_GE_DIFFUSION_FLAGS = frozenset({"3", "4", "5", "14", "16"})
+
+
 def vendor_split_value(ds: Dataset) -> str:
     """What a vendor's private elements add to tell images of one series apart, as text.
 
@@ -68,5 +77,6 @@ def vendor_split_value(ds: Dataset) -> str:
     """
     if not (elements.text(ds, "Manufacturer") or "").upper().startswith("GE"):
         return ""
-    kinds = [elements.private(ds, 0x0043, "GEMS_PARM_01", offset) for offset in (0x2F, 0x30)]
-    return "\\".join("" if kind is None else str(kind) for kind in kinds)
+    component, flag = (elements.private(ds, 0x0043, "GEMS_PARM_01", at) for at in (0x2F, 0x30))
+    shown = "diffusion" if str(flag) in _GE_DIFFUSION_FLAGS else "" if flag is None else str(flag)
+    return "\\".join(("" if component is None else str(component), shown))

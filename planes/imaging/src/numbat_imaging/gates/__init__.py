@@ -1,0 +1,1 @@
+"""The acceptance gates of the imaging plane, one module a gate."""

@@ -1,0 +1,57 @@
+"""Forms that this phase does not read are refused by a code, never read as something else."""
+
+from pathlib import Path
+
+import pydicom
+from numbat_gates import Check, gate
+from numbat_registries import Refusal
+
+from numbat_imaging.intake.files import FileRef
+from numbat_imaging.intake.headers import read_header
+from numbat_imaging.phantoms.reading import read_fault
+from numbat_imaging.series.instance import instance_from_header
+
+_BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
+
+
+@gate(
+    "IMG-G10",
+    phase=1,
+    discharges=["IMG-R015"],
+    title="What is not read yet is refused by name",
+)
+def unread_forms(check: Check) -> None:
+    for code, name in (
+        ("IMG-1601", "enhanced-mr"),
+        ("IMG-1601", "enhanced-ct"),
+        ("IMG-1602", "mosaic-without-csa"),
+        ("IMG-1603", "uih-grid"),
+        ("IMG-1604", "philips-two-scales"),
+    ):
+        with check.refuses(code, name):
+            read_fault(name)
+    for code, name in (
+        ("IMG-1601", "liver_1frame.dcm"),
+        ("IMG-1601", "rtdose.dcm"),
+        ("IMG-1601", "SC_rgb_rle_2frame.dcm"),
+        ("IMG-1016", "rtplan.dcm"),
+        ("IMG-1016", "test-SR.dcm"),
+        ("IMG-1016", "waveform_ecg.dcm"),
+    ):
+        with check.refuses(code, f"{name} of pydicom"):
+            _instance(check.data(_BUNDLED / name))
+
+
+def _instance(path: Path) -> None:
+    header = read_header(FileRef(str(path)))
+    if header is not None:
+        instance_from_header(header)
+
+
+def code_of(path: Path) -> str | None:
+    """The code by which one file is refused, or None."""
+    try:
+        _instance(path)
+    except Refusal as refusal:
+        return refusal.code
+    return None
