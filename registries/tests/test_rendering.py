@@ -257,5 +257,5 @@ def test_long_and_nested_evidence_is_readable() -> None:
     diagnostic = gap(header={"rows": 512, "ok": True, "spacing_mm": [0.5, 0.5]}).diagnostic
     assert "    header = rows: 512, ok: yes, spacing_mm: 0.5, 0.5" in to_text(diagnostic)
     many = refuse("TRY-0001", patient_name="x", gap_mm=1, indices=list(range(100)))
-    assert "0, 1, 2, 3, 4, 5 … and 94 more" in str(many)
+    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 … and 88 more" in str(many)
     assert many.diagnostic.fields["indices"] == list(range(100))

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Any
 
-_LISTED = 6
+#: The planes that are installed are told whole; the slices of a series are not.
+_LISTED = 12
 
 
 def template_faults(template: str, known: Iterable[str]) -> list[str]:
