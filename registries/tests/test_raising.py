@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -26,6 +26,9 @@ from numbat_registries import Diagnostic, Refusal, Severity, find_code, notice, 
 from numbat_registries.raising import json_safe, sinks
 
 pytestmark = pytest.mark.usefixtures("trial")
+
+#: The machine may be busy; how long an example takes says nothing.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 GAP: dict[str, Any] = {"patient_name": "x", "gap_mm": 4.0, "indices": [1]}
 
@@ -265,6 +268,7 @@ NESTED = st.recursive(
 )
 
 
+@UNHURRIED
 @given(NESTED)
 def test_everything_becomes_plain_json(value: Any) -> None:
     safe = json_safe(value)
