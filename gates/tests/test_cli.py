@@ -76,7 +76,7 @@ def test_a_run_as_people_read_it(demo: Any) -> None:
     assert "Clauses not discharged: 2 (1 awaits clinical-data, 1 awaits hardware)" in lines
     assert any("DEM-R002" in line and "awaits clinical-data" in line for line in lines)
     assert any("1 of" in line and "codes raised and asserted" in line for line in lines)
-    assert lines[-1].startswith("PASS  demo: 1 of 1 checks passed in 1 gates")
+    assert lines[-1].startswith("PASS  demo: 1 of 1 checks passed in 1 gate,")
     assert "\x1b" not in result.stdout
     assert not [line for line in lines if line != line.rstrip()]
 

@@ -60,7 +60,8 @@ class RunPrinter(Listener):
         self._phases = {number: phase.title for number, phase in requirements.phases.items()}
         head = Text()
         head.append(f"{plane.distribution_name} {plane.version}", style="bold")
-        head.append(f" · {len(gates)} gates, {len(requirements.requirements)} requirements")
+        asked = len(requirements.requirements)
+        head.append(f" · {_count(len(gates), 'gate')}, {_count(asked, 'requirement')}")
         self.answer.print(head)
 
     def gate_started(self, gate: Gate) -> None:
@@ -237,12 +238,17 @@ def print_verdicts(report: Mapping[str, Any], console: Console) -> None:
     last.append_text(verdict_text(report["verdict"], width=0))
     last.append(f"  {_scope(report)}", style="bold")
     last.append(
-        f": {passed} of {total} checks passed in {len(report['gates'])} gates, "
-        f"{len(report['undischarged'])} clauses not discharged, {report['duration_s']:.1f} s"
+        f": {passed} of {total} checks passed in {_count(len(report['gates']), 'gate')}, "
+        f"{_count(len(report['undischarged']), 'clause')} not discharged, "
+        f"{report['duration_s']:.1f} s"
     )
     exit_code = ExitCode(report["exit_code"])
     last.append(f"  (exit {int(exit_code)}: {exit_code.says})", style="dim")
     console.print(last)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _scope(report: Mapping[str, Any]) -> str:
