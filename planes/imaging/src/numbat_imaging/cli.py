@@ -159,7 +159,7 @@ def _show_conversion(done: Conversion, out: Path) -> None:
         shape = "×".join(str(n) for n in summary["shape"])
         spacing = "×".join(f"{n:.4g}" for n in summary["spacing_mm"])
         console.print(
-            f"written  {out / outcome.written[0]}  {shape}  {spacing} mm  "
+            f"written  {out / outcome.written[-1]}  {shape}  {spacing} mm  "
             f"residual {summary['max_residual_mm']:.4f} mm"
         )
         for problem in summary["notices"]:

@@ -288,8 +288,9 @@ def stack_notices(
     if first.pixels.photometric == "MONOCHROME1":
         found.append(notice("IMG-1407", images=len(members)))
     announced = first.images_announced
-    if announced is not None and announced > len(members):
-        found.append(notice("IMG-1209", announced=announced, found=len(members)))
+    present = prepared.stack.series_images
+    if announced is not None and announced > present:
+        found.append(notice("IMG-1209", announced=announced, found=present))
     return found
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pydicom
 from numbat_gates import Check, gate
-from numbat_registries import Refusal
 
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
@@ -26,12 +25,13 @@ def unread_forms(check: Check) -> None:
         ("IMG-1601", "enhanced-ct"),
         ("IMG-1602", "mosaic-without-csa"),
         ("IMG-1603", "uih-grid"),
+        ("IMG-1605", "segmentation"),
         ("IMG-1604", "philips-two-scales"),
     ):
         with check.refuses(code, name):
             read_fault(name)
     for code, name in (
-        ("IMG-1601", "liver_1frame.dcm"),
+        ("IMG-1605", "liver_1frame.dcm"),
         ("IMG-1601", "rtdose.dcm"),
         ("IMG-1601", "SC_rgb_rle_2frame.dcm"),
         ("IMG-1016", "rtplan.dcm"),
@@ -47,11 +47,3 @@ def _instance(path: Path) -> None:
     if header is not None:
         instance_from_header(header)
 
-
-def code_of(path: Path) -> str | None:
-    """The code by which one file is refused, or None."""
-    try:
-        _instance(path)
-    except Refusal as refusal:
-        return refusal.code
-    return None

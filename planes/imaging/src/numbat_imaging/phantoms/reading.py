@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,31 +15,39 @@ if TYPE_CHECKING:
     from numbat_imaging.volume import Volume
 
 
+@cache
+def _shelf() -> TemporaryDirectory[str]:
+    # Removed when the process ends; a fault has the same bytes at each writing, so once is enough.
+    return TemporaryDirectory(prefix="numbat-faults-")
+
+
+def folder_of_fault(name: str) -> Path:
+    """A folder with the files of the scan that FAULTS calls `name`; not to be written into."""
+    folder = Path(_shelf().name) / name
+    if not folder.is_dir():
+        FAULTS[name].write(folder)
+    return folder
+
+
 def read_fault(name: str, **options: Any) -> Volume:
     """`read_series` on the scan that FAULTS calls `name`; raises what that raises."""
     from numbat_imaging.volume import read_series
 
-    with TemporaryDirectory() as folder:
-        FAULTS[name].write(folder)
-        return read_series(folder, **options)
+    return read_series(folder_of_fault(name), **options)
 
 
 def read_all_of_fault(name: str, **options: Any) -> list[Volume]:
     """`read_volumes` on the scan that FAULTS calls `name`; raises what that raises."""
     from numbat_imaging.volume import read_volumes
 
-    with TemporaryDirectory() as folder:
-        FAULTS[name].write(folder)
-        return read_volumes(folder, **options)
+    return read_volumes(folder_of_fault(name), **options)
 
 
 def inspect_fault(name: str, **options: Any) -> Inspection:
     """`inspect` on the scan that FAULTS calls `name`."""
     from numbat_imaging.inspection import inspect
 
-    with TemporaryDirectory() as folder:
-        FAULTS[name].write(folder)
-        return inspect(folder, **options)
+    return inspect(folder_of_fault(name), **options)
 
 
 def convert_fault(name: str, out: Path | None = None, **options: Any) -> Conversion:
@@ -46,5 +55,4 @@ def convert_fault(name: str, out: Path | None = None, **options: Any) -> Convers
     from numbat_imaging.conversion import convert
 
     with TemporaryDirectory() as folder:
-        FAULTS[name].write(Path(folder) / "scan")
-        return convert(Path(folder) / "scan", out or Path(folder) / "out", **options)
+        return convert(folder_of_fault(name), out or Path(folder), **options)

@@ -16,11 +16,13 @@ from numbat_imaging.series.instance import Instance
 class Stack:
     """Instances that share everything but position and the fourth axis.
 
-    `differs_by` names the keys by which a series was split, with this stack's values.
+    `differs_by` names the keys by which a series was split, with this stack's values;
+    `series_images` counts the images of the whole series.
     """
 
     instances: tuple[Instance, ...]
     differs_by: tuple[tuple[str, str], ...] = ()
+    series_images: int = 0
 
 
 def _echo(instance: Instance) -> str:
@@ -57,7 +59,7 @@ def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[
     names = [*(name for name, _ in _KEYS), "orientation"]
     varying = [p for p in range(len(names)) if len({key[p] for key in groups}) > 1]
     stacks = [
-        Stack(tuple(members), tuple((names[p], key[p]) for p in varying))
+        Stack(tuple(members), tuple((names[p], key[p]) for p in varying), len(instances))
         for key, members in groups.items()
     ]
     for stack in stacks:
