@@ -1,14 +1,14 @@
-"""Diffusion gradients in the tables that FSL reads."""
+"""Diffusion gradients in patient space to FSL's tables, for the image as it is written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numbat_registries import Diagnostic, notice
 from numpy.typing import NDArray
 
 from numbat_imaging.series.gradient import Gradient
+from numbat_registries import Diagnostic, notice
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,1 @@
+"""Volumes to files: NIfTI, JSON sidecar, gradient tables, contact sheet; all or nothing."""
