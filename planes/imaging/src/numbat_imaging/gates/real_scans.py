@@ -21,9 +21,11 @@ _MEDIA = Path(pydicom.__file__).parent / "data" / "test_files" / "dicomdirtests"
 
 #: Series in pydicom's wheel: folder, slices.
 _BUNDLED = (
-    ("77654033/CT2", 4),
+    ("98892001/CT2N", 2),
+    ("98892001/CT5N", 5),
+    ("98892003/MR1", 3),
+    ("98892003/MR2", 7),
     ("98892003/MR700", 7),
-    ("TINY_ALPHA/PT000000/ST000000/SE000000", 50),
 )
 
 #: Forms that this phase refuses, by the code that it must give.
@@ -55,6 +57,10 @@ _REFUSED = {
 def real_scans(check: Check) -> None:
     for name, slices in _BUNDLED:
         _by_coordinates(check, name, slices)
+    with check.refuses("IMG-1206", "77654033/CT2: 161 slices of a head CT are missing") as caught:
+        read_volumes(_MEDIA / "77654033/CT2")
+    if caught.diagnostic is not None:
+        check.equal("slices missing", caught.diagnostic.fields["missing_slices"], 161)
     scans = check.corpus("imaging/dcm2niix_qa", clauses=["IMG-R018.dcm2niix"])
     if scans is not None:
         for case in sorted(path.parent for path in scans.glob("*/dicom")):

@@ -25,7 +25,6 @@ def unread_forms(check: Check) -> None:
         ("IMG-1601", "enhanced-ct"),
         ("IMG-1602", "mosaic-without-csa"),
         ("IMG-1603", "uih-grid"),
-        ("IMG-1605", "segmentation"),
         ("IMG-1604", "philips-two-scales"),
     ):
         with check.refuses(code, name):

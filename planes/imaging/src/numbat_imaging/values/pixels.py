@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import warnings
 from typing import Any
 
 import numpy as np
-from numbat_registries import refuse
+from numbat_registries import Refusal, refuse
 from numpy.typing import NDArray
-from pydicom import Dataset, dcmread
+from pydicom import dcmread
 from pydicom.uid import UID
 
 from numbat_imaging.series.instance import Instance, PixelFormat
@@ -18,6 +20,8 @@ RGB = np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])
 
 #: A single plane larger than this is taken for a broken header (65535 × 65535 is the standard's end).
 MAX_PLANE_BYTES = 1 << 31
+
+_decoding = threading.Lock()
 
 _NATIVE = frozenset({"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2"})
 
@@ -154,15 +158,39 @@ def _decoded(instance: Instance) -> Pixels:
         raise refuse(
             "IMG-1404", file=instance.ref.label, transfer_syntax=uid.name, packages=packages
         )
-    dataset = _whole_dataset(instance)
-    colour = pixels.samples == 3
-    try:
-        array, _ = decoder.as_array(dataset, index=0, raw=not colour)
-    except Exception as error:  # noqa: BLE001 - the one door to the decoders; see design note
+    array, remarks = _run_decoder(decoder, instance, name=uid.name)
+    if remarks:
+        # pydicom warns where it cut off or made up pixels; a plane that needed that is not evidence.
         raise refuse(
-            "IMG-1405", file=instance.ref.label, transfer_syntax=uid.name, fault=type(error).__name__
-        ) from error
+            "IMG-1405", file=instance.ref.label, transfer_syntax=uid.name, fault=remarks[0]
+        )
     return _as_plane(array, instance)
+
+
+#: Warnings of pydicom that say nothing about pixel values: the frame before was read whole.
+_HARMLESS = ("End of file reached before delimiter", "A value of type")
+
+
+def _run_decoder(decoder: Any, instance: Instance, *, name: str) -> tuple[Pixels, list[str]]:
+    # Warnings are process-wide, and a decoder holds the interpreter anyway: one at a time.
+    with _decoding, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with instance.ref.open() as stream:
+                dataset = dcmread(stream, force=True)
+            colour = instance.pixels.samples == 3
+            array, _ = decoder.as_array(dataset, index=0, raw=not colour)
+        except Refusal:
+            raise
+        except Exception as error:  # noqa: BLE001 - decoders fail with whatever their library has
+            raise refuse(
+                "IMG-1405",
+                file=instance.ref.label,
+                transfer_syntax=name,
+                fault=type(error).__name__,
+            ) from error
+    texts = [str(warning.message) for warning in caught]
+    return array, [text.split(" - ")[0] for text in texts if not text.startswith(_HARMLESS)]
 
 
 def _as_plane(array: Pixels, instance: Instance) -> Pixels:
@@ -185,7 +213,3 @@ def _packages(text: str) -> list[str]:
     needs = text.partition("requires")[2].replace(" and ", ",")
     return [part.strip().split(">")[0] for part in needs.split(",") if part.strip()]
 
-
-def _whole_dataset(instance: Instance) -> Dataset:
-    with instance.ref.open() as stream:
-        return dcmread(stream, force=True)
