@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from numbat_registries import Diagnostic, Refusal, refuse
 from numbat_registries.rendering import to_problem
@@ -193,18 +195,24 @@ def _run_on_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
 
 
 def _run_on_dask(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
+    _check_scheduler(address)
     try:
         from distributed import Client
         from distributed import as_completed as dask_completed
     except ImportError:
         raise refuse("IMG-1804", package="numbat-imaging[dask]") from None
-    try:
-        client = Client(address, timeout="10s")
-    except (OSError, ValueError, TimeoutError) as error:
-        raise refuse("IMG-1805", address=address, reason=type(error).__name__) from error
-    with client:
+    with Client(address, timeout="10s") as client:
         for future in dask_completed(client.map(convert_stack, jobs, pure=False)):
             yield future.result()
+
+
+def _check_scheduler(address: str) -> None:
+    parts = urlsplit(address)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=5):
+            return
+    except (OSError, ValueError) as error:
+        raise refuse("IMG-1805", address=address, reason=type(error).__name__) from error
 
 
 def convert_stack(job: Job) -> Outcome:

@@ -27,7 +27,6 @@ def commands(check: Check) -> None:
         _same_result(check, work)
     with check.refuses("IMG-1805", "no scheduler answers"):
         convert_fault("clean", dask="tcp://127.0.0.1:9")
-    _without_dask(check)
 
 
 def _run(*arguments: str) -> tuple[int, str, str]:
@@ -85,17 +84,3 @@ def _same_result(check: Check, work: Path) -> None:
     written = {p.name: p.read_bytes() for p in sorted(out.iterdir())} if out.is_dir() else {}
     check.true("a Dask cluster gives the same bytes", written == results[1], measured=err[-300:])
     check.discharge("IMG-R014.dask")
-
-
-def _without_dask(check: Check) -> None:
-    before = {name: sys.modules.get(name) for name in ("distributed",)}
-    sys.modules["distributed"] = None  # type: ignore[assignment]
-    try:
-        with check.refuses("IMG-1804", "Dask asked for and not installed"):
-            convert_fault("clean", dask="tcp://127.0.0.1:9")
-    finally:
-        for name, module in before.items():
-            if module is None:
-                sys.modules.pop(name, None)
-            else:
-                sys.modules[name] = module

@@ -128,7 +128,7 @@ def _sidecar(check: Check, folder: Path) -> None:
     volume = read_fault("two-time-points")
     told = body["numbat"]
     check.close("the sidecar's affine", measured=told["geometry"]["affine_lps_mm"], required=volume.affine_lps_mm, atol=1e-9, unit="mm")
-    check.equal("a residual for each slice", len(told["geometry"]["residuals_mm"]), volume.grid.slices)
-    check.equal("all sources are named", len(told["sources"]), len(volume.sources))
+    check.equal("a residual for each slice", len(told["geometry"]["residuals_lps_mm"]), volume.grid.slices)
+    check.equal("all sources are named", len(told["sources"]["slices"]), len(volume.sources))
     check.equal("modality", body["Modality"], "MR")
     check.equal("the account names the files", len(done.outcomes[0].written), 2)

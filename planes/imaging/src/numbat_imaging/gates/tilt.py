@@ -35,8 +35,9 @@ def _kept(check: Check, name: str, volume: Volume) -> None:
 
 
 def _tags(check: Check) -> None:
-    with check.notices("IMG-1212", "a tilt tag of the wrong size"):
-        read_fault("tilt-20-tag-zero")
+    for name in ("tilt-20-tag-zero", "square-with-tilt-tag"):
+        with check.notices("IMG-1212", f"a tilt tag that disagrees, {name}"):
+            read_fault(name)
     reference = read_fault("tilt-20-tag-right").affine_lps_mm
     for tag in ("absent", "opposite"):
         volume = read_fault(f"tilt-20-tag-{tag}")

@@ -28,18 +28,27 @@ _UID = re.compile(rb"[0-9]+(\.[0-9]+)+[\0 ]*")
 _IDENTIFIERS = (0x00080016, 0x0020000D, 0x0020000E)
 _ROWS = 0x00280010
 
+#: SOP class or transfer syntax elements with a UID of the standard: DICOM whose beginning is damaged.
+#: Near the start only, so that a container of DICOM files (tar, mail) is not taken for one.
+_SIGNS = re.compile(
+    rb"(?:\x08\x00\x16\x00|\x00\x08\x00\x16|\x02\x00[\x02\x10]\x00)(?:UI..|....)1\.2\.840\.10008\.",
+    re.DOTALL,
+)
+_SIGNS_WITHIN = 512
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """Where a file's DICOM begins: at the file meta information, or at a bare data set.
 
     `meta` is the offset of group 0002, None without one; `data` that of a bare data set, whose
-    encoding is then `syntax`.
+    encoding is then `syntax`. `fault` says why a file is DICOM and unreadable from the start.
     """
 
     meta: int | None
     data: int = 0
     syntax: Syntax | None = None
+    fault: str | None = None
 
 
 def identify(start: bytes, *, complete: bool) -> Form | None:
@@ -59,17 +68,24 @@ def identify(start: bytes, *, complete: bool) -> Form | None:
     if _is_meta(start, 0):
         return Form(meta=0)
     bare = _bare(start, 0, complete=complete)
-    if bare is not None or start[128:132] != b"DICM":
-        return bare
-    return _marked(start, 132, complete=complete)
-
-
-def _marked(start: bytes, offset: int, *, complete: bool) -> Form | None:
-    bare = _bare(start, offset, complete=complete)
     if bare is not None:
         return bare
-    text = _PRINTABLE.fullmatch(start) is not None and len(start) > offset
-    return None if text else Form(meta=offset)
+    return _marked(start, complete=complete)
+
+
+def _marked(start: bytes, *, complete: bool) -> Form | None:
+    """A DICM mark without file meta information behind it, or at the wrong place: broken DICOM."""
+    if start[128:132] == b"DICM":
+        bare = _bare(start, 132, complete=complete)
+        if bare is not None:
+            return bare
+        text = _PRINTABLE.fullmatch(start) is not None and len(start) > 132
+        return None if text else Form(meta=None, fault="nothing readable follows the DICM mark")
+    sign = _SIGNS.search(start, 0, _SIGNS_WITHIN)
+    if sign is None:
+        return None
+    fault = f"an element of DICOM lies at byte {sign.start()}, and none at the beginning"
+    return Form(meta=None, data=sign.start(), fault=fault)
 
 
 def _is_meta(start: bytes, offset: int) -> bool:

@@ -181,12 +181,10 @@ def private_tag(ds: Dataset, group: int, creator: str, element: int) -> BaseTag 
 
     `element` is the offset in the block, 0x00 to 0xFF (PS3.5 §7.8.1).
     """
-    for block in range(0x10, 0x100):
-        reserved = _find(ds, BaseTag(group << 16 | block))
-        if reserved is None:
-            continue
-        if text(ds, group << 16 | block, vr="LO") == creator:
-            return BaseTag(group << 16 | block << 8 | element)
+    first, last = group << 16 | 0x10, group << 16 | 0xFF
+    for reserved in sorted(tag for tag in ds.keys() if first <= tag <= last):  # noqa: SIM118
+        if text(ds, reserved, vr="LO") == creator:
+            return BaseTag(group << 16 | (reserved & 0xFF) << 8 | element)
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, Literal, NoReturn
 
 from pydicom import Dataset
 from pydicom.dataset import FileMetaDataset
@@ -121,6 +121,8 @@ class _Reader:
         form = identify(self.window, complete=self.complete)
         if form is None:
             return None
+        if form.fault is not None:
+            self._broken(Broken(form.fault, offset=form.data))
         meta, start = self._meta(form)
         declared = self._declared_syntax(meta)
         if declared in _DEFLATED and form.syntax is None:
@@ -260,7 +262,7 @@ class _Reader:
         dataset.set_original_encoding(implicit, little, list(encodings))
         location = None
         if walk.pixel is not None:
-            location = self._location(walk.pixel)
+            location = self._location(walk.pixel, walk.syntax)
         return Header(
             ref=self.ref,
             dataset=dataset,
@@ -272,7 +274,7 @@ class _Reader:
             notices=tuple(self.notices),
         )
 
-    def _location(self, pixel: PixelStart) -> PixelLocation:
+    def _location(self, pixel: PixelStart, syntax: Syntax) -> PixelLocation:
         keyword = PIXEL_TAGS[pixel.tag]
         if pixel.length is not None and self.size is not None:
             present = self.size - pixel.offset
@@ -286,31 +288,27 @@ class _Reader:
                         present_bytes=present,
                     )
                 )
-            elif present > pixel.length and not self._element_at(pixel.offset + pixel.length):
-                self.notices.append(
-                    notice(
-                        "IMG-1022",
-                        file=self.ref.label,
-                        keyword=keyword,
-                        trailing_bytes=present - pixel.length,
-                    )
-                )
+            elif present > pixel.length:
+                self._check_after(pixel, syntax, keyword, present - pixel.length)
         return PixelLocation(pixel.offset, pixel.length, pixel.vr, keyword)
 
-    def _element_at(self, offset: int) -> bool:
-        # What may follow pixel data by the standard is trailing padding and digital signatures;
-        # anything with a tag above the pixel data is taken for an element.
-        if offset + 8 <= len(self.window):
-            start = self.window[offset : offset + 8]
+    def _check_after(self, pixel: PixelStart, syntax: Syntax, keyword: str, trailing: int) -> None:
+        # What may follow pixel data by the standard is trailing padding and digital signatures; a
+        # second pixel element is two images for one description.
+        end = pixel.offset + (pixel.length or 0)
+        if end + 4 <= len(self.window):
+            start = self.window[end : end + 4]
         else:
-            self.stream.seek(offset)
-            start = self._take(8)
-        group = int.from_bytes(start[:2], "little" if not self._is_big(start) else "big")
-        return len(start) == 8 and group >= 0x7FE0 and group != 0xFFFE
-
-    @staticmethod
-    def _is_big(start: bytes) -> bool:
-        return start[:2] in (b"\xff\xfc", b"\xff\xfa", b"\x7f\xe0")
+            self.stream.seek(end)
+            start = self._take(4)
+        order: Literal["little", "big"] = "little" if syntax.little_endian else "big"
+        group, element = int.from_bytes(start[:2], order), int.from_bytes(start[2:], order)
+        if group << 16 | element in PIXEL_TAGS:
+            self._broken(Broken("pixel data appear twice", offset=end, tag=pixel.tag))
+        if len(start) < 4 or group < 0x7FE0 or group == 0xFFFE:
+            self.notices.append(
+                notice("IMG-1022", file=self.ref.label, keyword=keyword, trailing_bytes=trailing)
+            )
 
     # -- refusals --------------------------------------------------------------------------------
 

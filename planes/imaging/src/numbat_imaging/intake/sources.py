@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from numbat_registries import Refusal, notice, refuse
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_MEDIA_DIRECTORY = b"1.2.840.10008.1.3.10"
+_MEDIA_DIRECTORY = re.compile(rb"1\.2\.840\.10008\.1\.3\.10(?![0-9.])")
 _DIRECTORY_BYTES = 1024
 
 _Identity = tuple[int, int]
@@ -61,7 +62,7 @@ def _start_of(path: str) -> str:
 def _is_media_directory(path: str) -> bool:
     # Only asked of files that were named: a DICOMDIR deep in a folder is met by its header.
     start = _first_bytes(path, _DIRECTORY_BYTES)
-    return start[128:132] == b"DICM" and _MEDIA_DIRECTORY + b"\0" in start + b"\0"
+    return start[128:132] == b"DICM" and _MEDIA_DIRECTORY.search(start) is not None
 
 
 def _first_bytes(path: str, size: int) -> bytes:

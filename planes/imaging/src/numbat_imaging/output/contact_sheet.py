@@ -22,6 +22,8 @@ Grey = NDArray[np.uint8]
 _PAPER, _FRAME, _INK, _MARK = (16, 16, 18), (58, 58, 62), (225, 225, 225), (255, 196, 64)
 _GAP, _CAPTION, _TITLE = 6, 16, 26
 _SAMPLES = 200_000
+#: Below this height in pixels the letters at top and bottom would meet; the caption tells them.
+_ROOM_FOR_MARKS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,9 @@ def _side_tiles(volume: Volume, window: tuple[float, float], tile_px: int) -> li
         ends = map(axis_letters, (-direction, direction, normal, -normal))
         left, right, top, bottom = ends
         middle = volume.voxels.shape[1 - across] // 2
-        caption = f"side, {'ji'[across]} {middle}"
-        tiles.append(Tile(_sized(pixels, size_mm, 2 * tile_px), left, right, top, bottom, caption))
+        shown = _sized(pixels, size_mm, 2 * tile_px)
+        caption = f"side, {'ji'[across]} {middle}, {top} up"
+        tiles.append(Tile(shown, left, right, top, bottom, caption))
     return tiles
 
 
@@ -214,12 +217,13 @@ def _draw_tile(
     height, width = tile.pixels.shape[:2]
     sheet.paste(Image.fromarray(tile.pixels).convert("RGB"), corner)
     pen.rectangle((x - 1, y - 1, x + width, y + height), outline=_FRAME)
-    marks = (
+    marks = [
         (tile.left, (x + 3, y + height / 2), "lm"),
         (tile.right, (x + width - 3, y + height / 2), "rm"),
-        (tile.top, (x + width / 2, y + 2), "ma"),
-        (tile.bottom, (x + width / 2, y + height - 3), "md"),
-    )
+    ]
+    if height >= _ROOM_FOR_MARKS:
+        marks.append((tile.top, (x + width / 2, y + 2), "ma"))
+        marks.append((tile.bottom, (x + width / 2, y + height - 3), "md"))
     for text, place, anchor in marks:
         pen.text(
             place, text, fill=_MARK, font=font, anchor=anchor, stroke_width=1, stroke_fill=_PAPER

@@ -14,6 +14,7 @@ import nibabel
 import numpy as np
 from isal import igzip, isal_zlib
 from nibabel.spatialimages import HeaderDataError
+from nibabel.wrapstruct import WrapStructError
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.orientation import LPS_TO_RAS
@@ -32,7 +33,7 @@ _HEADER_2: Any = nibabel.Nifti2Header
 _GZIP_OPEN: Any = igzip.open
 _ISAL_ERROR: Any = isal_zlib.IsalError
 
-_READ_FAULTS = (OSError, EOFError, ValueError, HeaderDataError, _ISAL_ERROR)
+_READ_FAULTS = (OSError, EOFError, ValueError, HeaderDataError, WrapStructError, _ISAL_ERROR)
 
 #: How far a voxel centre may move by what the file format rounds.
 AFFINE_LIMIT_MM = 1e-3

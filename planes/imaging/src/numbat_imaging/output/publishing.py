@@ -16,14 +16,17 @@ from numbat_registries import refuse
 if sys.platform != "win32":
     import fcntl
 
-_PREFIX = ".numbat-writing-"
+_WRITING = ".numbat-writing-"
+_WRITTEN = ".numbat-written-"
+_OLD = ".old-"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 class Publication:
     """Files being prepared for one directory; made by `publish`."""
 
-    def __init__(self, directory: Path, workroom: Path, *, overwrite: bool) -> None:
-        self._directory, self._workroom, self._overwrite = directory, workroom, overwrite
+    def __init__(self, directory: Path, room: Path, *, overwrite: bool) -> None:
+        self._directory, self._room, self._overwrite = directory, room, overwrite
         self._names: list[str] = []
         self._retired: list[str] = []
 
@@ -32,13 +35,13 @@ class Publication:
 
         Raises IMG-1703 for a name that is not a plain file name, IMG-1701 when the file exists.
         """
-        if Path(name).name != name or name.startswith(".") or "\\" in name or "\0" in name:
+        if not name or Path(name).name != name or name.startswith(".") or set(name) & set("\\\0"):
             raise refuse("IMG-1703", name=name)
         if not self._overwrite:
             _refuse_existing(self._directory, [name])
         if name not in self._names:
             self._names.append(name)
-        return self._workroom / name
+        return self._room / name
 
     def retire(self, names: Iterable[str]) -> None:
         """Names that belong to the same result and must not outlive it from an earlier one.
@@ -50,63 +53,54 @@ class Publication:
             _refuse_existing(self._directory, others)
         self._retired += others
 
-    def publish(self) -> None:
-        """Give every prepared file its name, in order; what was there before goes last of all."""
+    def publish(self) -> Path:
+        """Give every prepared file its name, in order; gives the folder that may now be removed."""
         for name in self._names:
-            _sync(self._workroom / name)
-        done: list[str] = []
+            _sync(self._room / name)
         try:
-            for name in [*self._retired, *self._names]:
-                self._keep_old(name)
+            if self._overwrite:
+                for name in [*self._retired, *self._names]:
+                    self._move_old_away(name)
             for name in self._names:
                 self._name(name)
-                done.append(name)
+            _sync(self._directory)
+            # From here on the result counts as published, whatever happens to this process.
+            done = self._room.with_name(self._room.name.replace(_WRITING, _WRITTEN))
+            os.rename(self._room, done)
         except BaseException:
-            self._undo(done)
+            roll_back(self._room, self._directory)
             raise
-        _sync(self._directory)
+        return done
 
-    def _old(self, name: str) -> Path:
-        return self._workroom / f"old-{name}"
-
-    def _keep_old(self, name: str) -> None:
+    def _move_old_away(self, name: str) -> None:
         target = self._directory / name
-        if self._overwrite and target.exists():
-            os.rename(target, self._old(name))
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists():
+            os.rename(target, self._room / f"{_OLD}{name}")
 
     def _name(self, name: str) -> None:
-        source, target = self._workroom / name, self._directory / name
-        if self._overwrite:
-            os.replace(source, target)
-            return
+        source, target = self._room / name, self._directory / name
         try:
             # A link, unlike a rename, never replaces what somebody else put there meanwhile.
             os.link(source, target)
         except FileExistsError:
             raise refuse("IMG-1701", names=[name]) from None
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            if error.errno not in _NO_LINKS:
                 raise
-            # This file system has no links.
             _refuse_existing(self._directory, [name])
             os.rename(source, target)
-
-    def _undo(self, done: Iterable[str]) -> None:
-        for name in done:
-            (self._directory / name).unlink(missing_ok=True)
-        for name in [*self._retired, *self._names]:
-            if self._old(name).exists():
-                os.replace(self._old(name), self._directory / name)
 
 
 @contextmanager
 def publish(directory: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Publication]:
     """Prepare files and publish them together when the block ends without an exception.
 
-    They are written in a hidden folder of `directory`, brought to disk, and renamed in the order in
+    They are written in a hidden folder of `directory`, brought to disk, and named in the order in
     which their paths were asked for; so the file that readers look for is asked for last. An
-    exception leaves the directory as it was. A killed process leaves at most the hidden folder,
-    which the next publication in that directory removes.
+    exception leaves the directory as it was. What a killed process leaves, a hidden folder and at
+    worst some of the names, the next publication in that directory takes back.
 
     Raises IMG-1701 when a file exists and `overwrite` is false, IMG-1702 when the directory cannot
     be written to, IMG-1703 for an unsafe name.
@@ -115,21 +109,33 @@ def publish(directory: str | os.PathLike[str], *, overwrite: bool = False) -> It
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _locked(folder):
-            _remove_abandoned(folder)
-            workroom = Path(mkdtemp(prefix=_PREFIX, dir=folder))
-            held = _lock(workroom)
+            _clear_up(folder)
+            room = Path(mkdtemp(prefix=_WRITING, dir=folder))
+            held = _lock(room)
     except OSError as error:
         raise _unwritable(error) from error
     try:
-        publication = Publication(folder, workroom, overwrite=overwrite)
+        publication = Publication(folder, room, overwrite=overwrite)
         yield publication
-        publication.publish()
+        room = publication.publish()
     except OSError as error:
         raise _unwritable(error) from error
     finally:
-        shutil.rmtree(workroom, ignore_errors=True)
+        shutil.rmtree(room, ignore_errors=True)
         if held is not None:
             os.close(held)
+
+
+def roll_back(room: Path, directory: Path) -> None:
+    """Take back the names that a publication has given so far, and give back what was there."""
+    for prepared in room.iterdir():
+        target = directory / prepared.name
+        if not prepared.name.startswith(_OLD) and target.exists() and target.samefile(prepared):
+            target.unlink()
+    for old in room.glob(f"{_OLD}*"):
+        target = directory / old.name.removeprefix(_OLD)
+        if not target.exists():
+            os.rename(old, target)
 
 
 def _unwritable(error: OSError) -> Exception:
@@ -177,19 +183,13 @@ def _locked(folder: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _remove_abandoned(folder: Path) -> None:
-    for room in folder.glob(f"{_PREFIX}*"):
+def _clear_up(folder: Path) -> None:
+    """Take back what killed processes left unfinished; a room that is at work is locked."""
+    for room in [*folder.glob(f"{_WRITING}*"), *folder.glob(f"{_WRITTEN}*")]:
         handle = _lock(room, wait=False) if room.is_dir() else None
         if handle is None:
             continue
-        _restore(room, folder)
+        if room.name.startswith(_WRITING):
+            roll_back(room, folder)
         shutil.rmtree(room, ignore_errors=True)
         os.close(handle)
-
-
-def _restore(room: Path, folder: Path) -> None:
-    """Give back what a process had moved away when it was killed, where nothing took its place."""
-    for old in room.glob("old-*"):
-        target = folder / old.name.removeprefix("old-")
-        if not target.exists():
-            os.rename(old, target)

@@ -12,6 +12,7 @@ from numbat_imaging.phantoms import FAULTS
 if TYPE_CHECKING:
     from numbat_imaging.conversion import Conversion
     from numbat_imaging.inspection import Inspection
+    from numbat_imaging.series.instance import Instance
     from numbat_imaging.volume import Volume
 
 
@@ -34,6 +35,17 @@ def read_fault(name: str, **options: Any) -> Volume:
     from numbat_imaging.volume import read_series
 
     return read_series(folder_of_fault(name), **options)
+
+
+def instance_of_fault(name: str) -> Instance:
+    """The header values of the first file of the scan that FAULTS calls `name`."""
+    from numbat_imaging.intake.files import FileRef
+    from numbat_imaging.intake.headers import read_header
+    from numbat_imaging.series.instance import instance_from_header
+
+    header = read_header(FileRef(str(min(folder_of_fault(name).iterdir()))))
+    assert header is not None
+    return instance_from_header(header)
 
 
 def read_all_of_fault(name: str, **options: Any) -> list[Volume]:

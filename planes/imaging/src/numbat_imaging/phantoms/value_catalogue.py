@@ -60,6 +60,7 @@ _ANNOUNCED = [
     _exact("fewer-than-announced", "ImagesInAcquisition says 12 of 10", _build(CLEAN, values.with_values(ImagesInAcquisition=12))),
     _exact("every-second-slice-tagged", "SpacingBetweenSlices says 2 mm, the positions 4 mm", _build(CLEAN, geometry.every_second, values.with_values(SpacingBetweenSlices="2"))),
     _refused("single-slice-without-thickness", "IMG-1210", "one slice, no thickness", _build(replace(CLEAN, shape=(32, 32, 1)), values.without_values("SliceThickness", "SpacingBetweenSlices"))),
+    _exact("square-with-tilt-tag", "a square stack whose tag says 20°", _build(CLEAN, values.with_values(GantryDetectorTilt="20"))),
     Fault("tilt-20-tag-zero", _build(TILTED, geometry.tilted(20.0, tag="absent"), values.with_values(GantryDetectorTilt="0")), ("volume", 0.05), "tilted by 20°, the tag says 0"),
     Fault("tilted-colour", _build(replace(TILTED, samples=3, dtype="uint8", modality="SC", slope=None, intercept=None), geometry.tilted(10.0, tag="absent")), ("volume", 0.05), "a tilted colour stack"),
     _refused("second-volume-moved", "IMG-1208", "the second volume 3 mm to the left", _build(TWO_TIMES, values.moved_volume(10, (3.0, 0.0, 0.0)))),
