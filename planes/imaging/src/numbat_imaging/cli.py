@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from numbat_gates.command import answer_console, answer_json, command_group, talk_console, verb
 from numbat_gates.verdicts import ExitCode
 
@@ -17,9 +18,23 @@ if TYPE_CHECKING:
 cli = command_group("numbat-imaging", "DICOM files to a volume one can trust.")
 
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-_WORKERS = click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Processes that read and convert.")
-_AXIS = click.option("--fourth-axis", type=click.Choice(["time", "diffusion", "acquisition", "cardiac-phase", "instance-order"]), help="What the fourth index counts, when the files leave it open.")
-_TOLERANCE = click.option("--position-mm", type=click.FloatRange(min=0, min_open=True), help="Accept slices up to this far from the fitted grid.")
+_WORKERS = click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes that read and convert.",
+)
+_AXIS = click.option(
+    "--fourth-axis",
+    type=click.Choice(["time", "diffusion", "acquisition", "cardiac-phase", "instance-order"]),
+    help="What the fourth index counts, when the files leave it open.",
+)
+_TOLERANCE = click.option(
+    "--position-mm",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Accept slices up to this far from the fitted grid.",
+)
 
 
 def _tolerances(position_mm: float | None):  # type: ignore[no-untyped-def]
@@ -36,7 +51,12 @@ def _bar(quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = talk_console()
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
 
         def start(says: str) -> Callable[[int, int], None]:
@@ -89,14 +109,32 @@ def inspect(
 @_WORKERS
 @_AXIS
 @_TOLERANCE
-@click.option("--dask", metavar="ADDRESS", help="Convert on a Dask cluster, such as tcp://host:8786.")
+@click.option(
+    "--dask", metavar="ADDRESS", help="Convert on a Dask cluster, such as tcp://host:8786."
+)
 @click.option("--overwrite", is_flag=True, help="Replace files of the same name.")
 @click.option("--no-compress", is_flag=True, help="Write .nii instead of .nii.gz.")
-@click.option("--tilt", type=click.Choice(["keep", "square"]), default="keep", show_default=True, help="Keep a sheared affine, or resample onto a square grid.")
-@click.option("--slice-thickness-mm", type=click.FloatRange(min=0, min_open=True), help="Thickness of single slices that state none.")
-@click.option("--nifti", type=click.Choice(["1", "2"]), help="NIfTI version; 2 where 1 cannot hold the size.")
+@click.option(
+    "--tilt",
+    type=click.Choice(["keep", "square"]),
+    default="keep",
+    show_default=True,
+    help="Keep a sheared affine, or resample onto a square grid.",
+)
+@click.option(
+    "--slice-thickness-mm",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Thickness of single slices that state none.",
+)
+@click.option(
+    "--nifti", type=click.Choice(["1", "2"]), help="NIfTI version; 2 where 1 cannot hold the size."
+)
 @click.option("--contact-sheet", is_flag=True, help="Also write a PNG of slices for each volume.")
-@click.option("--identifying", is_flag=True, help="Put device serial numbers, times and accession into sidecars.")
+@click.option(
+    "--identifying",
+    is_flag=True,
+    help="Put device serial numbers, times and accession into sidecars.",
+)
 def convert(
     paths: tuple[Path, ...],
     out: Path,

@@ -11,9 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from numbat_registries import Diagnostic, Refusal, refuse
-from numbat_registries.rendering import to_problem
-
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import Disposition, FileAccount, scan
 from numbat_imaging.intake.files import FileRef
@@ -22,6 +19,8 @@ from numbat_imaging.series.grouping import Series, group_series, split_notice, s
 from numbat_imaging.series.instance import instance_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
+from numbat_registries import Diagnostic, Refusal, refuse
+from numbat_registries.rendering import to_problem
 
 #: Why files that hold images are in no volume.
 Reasons = Mapping[FileRef, Diagnostic | Refusal]

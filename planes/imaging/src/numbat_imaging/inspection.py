@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numbat_registries import Diagnostic, Refusal
-from numbat_registries.rendering import to_problem
 
 from numbat_imaging.conversion import Paths, Plan, Reasons, plan_paths
 from numbat_imaging.geometry.grid import Grid
@@ -22,6 +20,8 @@ from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.rescale import ValueScale, common_scale
 from numbat_imaging.volume import grid_of, stack_notices
+from numbat_registries import Diagnostic, Refusal
+from numbat_registries.rendering import to_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,7 +61,11 @@ class StackReport:
             body["geometry"] = geometry_dict(self.grid)
         if self.fourth_axis is not None:
             axis = self.fourth_axis
-            body["fourth_axis"] = {"name": axis.name, "unit": axis.unit, "values": list(axis.values)}
+            body["fourth_axis"] = {
+                "name": axis.name,
+                "unit": axis.unit,
+                "values": list(axis.values),
+            }
         if self.scale is not None:
             scale = self.scale
             body["value_scale"] = {
@@ -193,8 +197,20 @@ def show(inspection: Inspection, console: Console, *, residuals: bool = False) -
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("stack", "kind", "images", "grid", "spacing mm", "plane", "residual mm", "values", ""):
-        table.add_column(heading, justify="right" if heading in ("images", "residual mm") else "left")
+    for heading in (
+        "stack",
+        "kind",
+        "images",
+        "grid",
+        "spacing mm",
+        "plane",
+        "residual mm",
+        "values",
+        "",
+    ):
+        table.add_column(
+            heading, justify="right" if heading in ("images", "residual mm") else "left"
+        )
     for stack in inspection.stacks:
         table.add_row(*_cells(stack))
     console.print(table)
@@ -229,14 +245,28 @@ def _cells(stack: StackReport) -> tuple[str, ...]:
     size = "×".join(str(n) for n in stack.matrix)
     if grid is None or scale is None:
         code = stack.refusal.code if stack.refusal else ""
-        return (stack.name, stack.modality, str(stack.images), size, "", "", "", "", f"refused {code}")
+        return (
+            stack.name,
+            stack.modality,
+            str(stack.images),
+            size,
+            "",
+            "",
+            "",
+            "",
+            f"refused {code}",
+        )
     axis = stack.fourth_axis
     size = f"{size}×{grid.slices}" + (f"×{len(axis.values)} {axis.name}" if axis else "")
     spacing = "×".join(f"{value:.4g}" for value in grid.spacing_mm)
     letters = "/".join(axis_letters(grid.axes[:, k])[:1] for k in range(3))
     tilt = f", sheared {grid.shear_deg:.3g}°" if grid.is_sheared else ""
     unit = scale.unit or "no unit"
-    values = f"per slice, {unit}" if scale.applied else f"×{scale.slope:.6g}{scale.intercept:+.6g}, {unit}"
+    values = (
+        f"per slice, {unit}"
+        if scale.applied
+        else f"×{scale.slope:.6g}{scale.intercept:+.6g}, {unit}"
+    )
     return (
         stack.name,
         stack.modality,
@@ -251,7 +281,9 @@ def _cells(stack: StackReport) -> tuple[str, ...]:
 
 
 def _show_residuals(name: str, grid: Grid, console: Console) -> None:
-    console.print(f"{name}: residual of each slice against the fitted grid, mm (i, j, along normal)")
+    console.print(
+        f"{name}: residual of each slice against the fitted grid, mm (i, j, along normal)"
+    )
     local = grid.residuals_mm @ grid.axes
     for k, row in enumerate(local):
         console.print(f"  {k:4d}  {row[0]:+9.5f} {row[1]:+9.5f} {row[2]:+9.5f}")

@@ -41,7 +41,11 @@ def _suffix(name: str, value: str, first: Instance) -> str:
         number = first.echo_number
         return f"e{number}" if number else f"te{safe(value)}"
     if name == "image type":
-        return safe(first.image_type[2]) if len(first.image_type) == 3 else safe("-".join(first.image_type[2:]))
+        return (
+            safe(first.image_type[2])
+            if len(first.image_type) == 3
+            else safe("-".join(first.image_type[2:]))
+        )
     if name == "orientation":
         return f"o{value}"
     if name in ("matrix", "reconstruction kernel", "colour"):

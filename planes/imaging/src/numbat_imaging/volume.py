@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numbat_registries import Diagnostic, notice, refuse
 from numpy.typing import NDArray
 from pydicom import Dataset
 
@@ -30,6 +29,7 @@ from numbat_imaging.series.instance import Instance, instance_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.pixels import check_format, plane_bytes, read_into, stack_dtype
 from numbat_imaging.values.rescale import ValueScale, apply_rescale, common_scale
+from numbat_registries import Diagnostic, notice, refuse
 
 #: Codes of objects that are no image, or that describe one: listed, and nothing is wrong.
 SET_ASIDE = frozenset({"IMG-1016", "IMG-1605"})
@@ -63,8 +63,8 @@ class SeriesKey:
 class Volume:
     """Voxels on a regular grid in patient space, with everything that vouches for them.
 
-    `voxels`: (i, j, k) or (i, j, k, t), i along a row, j down the columns, k upwards along the slice
-    normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
+    `voxels`: (i, j, k) or (i, j, k, t), i along a row, j down the columns, k upwards along the
+    slice normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
     `affine_lps_mm`: (4, 4), voxel index (i, j, k, 1) of a voxel centre to DICOM patient LPS mm.
     `header`: the first source object without its pixels. `aside`: files of the stack that are twins
     of a slice.
@@ -215,7 +215,8 @@ def grid_of(
     """The grid of a prepared stack, the same for all its volumes.
 
     Raises IMG-1206 and IMG-1207 for gaps and uneven slices, IMG-1208 when the volumes of a 4D
-    stack lie at different places, IMG-1216 when a PET series declares more slices, IMG-1210 when a single slice states no thickness.
+    stack lie at different places, IMG-1210 when a single slice states no thickness, IMG-1216 when a
+    PET series declares more slices.
     """
     volumes = prepared.arrangement.volumes
     first = volumes[0][0]
@@ -358,7 +359,7 @@ def _series_key(stack: Stack) -> SeriesKey:
 
 
 def square(volume: Volume) -> Volume:
-    """A sheared volume resampled onto a square grid; a square one unchanged (see geometry.shear)."""
+    """A sheared volume resampled onto a square grid (`geometry.shear`); a square one as it is."""
     from numbat_imaging.geometry.shear import square_stack
 
     if not volume.grid.is_sheared:

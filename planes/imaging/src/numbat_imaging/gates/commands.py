@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from numbat_gates import Check, gate
-
 from numbat_imaging.phantoms.reading import convert_fault, folder_of_fault
 
 
@@ -31,7 +30,7 @@ def commands(check: Check) -> None:
 
 def _run(*arguments: str) -> tuple[int, str, str]:
     command = [sys.executable, "-c", "from numbat_imaging.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -45,13 +44,17 @@ def _exit_statuses(check: Check, work: Path) -> None:
     code, _, err = _run("convert", refused, str(work / "b"))
     check.equal("convert a scan with a gap", code, 4)
     check.true("stderr says how to repair it", "acquire-data" in err, measured=err[:300])
-    check.equal("the same again is refused, not overwritten", _run("convert", clean, str(work / "a"))[0], 4)
+    check.equal(
+        "the same again is refused, not overwritten", _run("convert", clean, str(work / "a"))[0], 4
+    )
     check.equal("an unknown option is malformed", _run("convert", "--nonsense")[0], 2)
     check.equal("a path where nothing is", _run("inspect", "/nowhere/at/all")[0], 4)
 
 
 def _account(check: Check, work: Path) -> None:
-    code, out, _ = _run("convert", str(folder_of_fault("clean")), str(work / "c"), "--json", "--contact-sheet")
+    code, out, _ = _run(
+        "convert", str(folder_of_fault("clean")), str(work / "c"), "--json", "--contact-sheet"
+    )
     check.equal("convert --json", code, 0)
     body: dict[str, Any] = json.loads(out)
     check.equal("one volume in the account", [v["status"] for v in body["volumes"]], ["written"])
@@ -61,7 +64,9 @@ def _account(check: Check, work: Path) -> None:
     sheet = next((work / "c").glob("*.png")).read_bytes()
     check.true("the contact sheet is a PNG", sheet.startswith(b"\x89PNG\r\n"), measured=len(sheet))
     body = json.loads(_run("inspect", str(folder_of_fault("two-patients")), "--json")[1])
-    check.equal("inspect --json gives the refusal", body["stacks"][0]["refusal"]["code"], "IMG-1101")
+    check.equal(
+        "inspect --json gives the refusal", body["stacks"][0]["refusal"]["code"], "IMG-1101"
+    )
 
 
 def _same_result(check: Check, work: Path) -> None:
@@ -72,7 +77,9 @@ def _same_result(check: Check, work: Path) -> None:
         _run("convert", source, str(out), "--workers", str(workers))
         results[workers] = {p.name: p.read_bytes() for p in sorted(out.iterdir())}
     check.equal("files with one process", len(results[1]), 4)
-    check.true("two processes give the same bytes", results[1] == results[2], measured=sorted(results[2]))
+    check.true(
+        "two processes give the same bytes", results[1] == results[2], measured=sorted(results[2])
+    )
     if find_spec("distributed") is None:
         return
     from distributed import LocalCluster

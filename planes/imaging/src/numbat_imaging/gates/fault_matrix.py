@@ -1,10 +1,9 @@
 """The single-frame fault matrix: no fault gives a silently wrong volume."""
 
 from numbat_gates import Check, gate
-from numbat_registries import Refusal
-
 from numbat_imaging.phantoms import FAULTS, Fault, agreement
 from numbat_imaging.phantoms.reading import read_all_of_fault
+from numbat_registries import Refusal
 
 
 @gate(
@@ -20,7 +19,7 @@ def fault_matrix(check: Check) -> None:
 
 
 def _judge(check: Check, fault: Fault) -> None:
-    """Geometry is the judge: each plane is recognised by its content and must lie where its file says."""
+    """Each plane is recognised by its content and must lie where its file says."""
     kind, bound = fault.expected
     try:
         volumes = read_all_of_fault(fault.name)
@@ -41,5 +40,7 @@ def _judge(check: Check, fault: Fault) -> None:
     limit_mm = bound if kind == "volume" else 0.001
     datasets = fault.build()
     seen = [agreement(datasets, v.values(), v.affine_lps_mm) for v in volumes]
-    check.at_most(f"{fault.name}: displacement", max(a.max_displacement_mm for a in seen), limit_mm, "mm")
+    check.at_most(
+        f"{fault.name}: displacement", max(a.max_displacement_mm for a in seen), limit_mm, "mm"
+    )
     check.equal(f"{fault.name}: planes that no file holds", sum(a.strangers for a in seen), 0)

@@ -1,8 +1,8 @@
 """A fourth axis has a name, a unit and values that the files state."""
 
 import numpy as np
-from numbat_gates import Check, gate
 
+from numbat_gates import Check, gate
 from numbat_imaging.phantoms import FAULTS, Phantom
 from numbat_imaging.phantoms.reading import read_fault
 
@@ -27,11 +27,19 @@ def fourth_axis(check: Check) -> None:
         axis = volume.fourth_axis
         check.equal(f"axis, {fault}", None if axis is None else axis.name, name)
         if axis is not None:
-            check.equal(f"a value for each volume, {fault}", len(axis.values), volume.voxels.shape[3])
-            check.true(f"values ascend, {fault}", list(axis.values) == sorted(axis.values), measured=axis.values)
+            check.equal(
+                f"a value for each volume, {fault}", len(axis.values), volume.voxels.shape[3]
+            )
+            check.true(
+                f"values ascend, {fault}",
+                list(axis.values) == sorted(axis.values),
+                measured=axis.values,
+            )
         slices = {ds.SOPInstanceUID: ds for ds in FAULTS[fault].build()}
         wrong = sum(
-            not np.array_equal(volume.voxels[:, :, s.k, s.t].T, slices[s.sop_instance_uid].pixel_array)
+            not np.array_equal(
+                volume.voxels[:, :, s.k, s.t].T, slices[s.sop_instance_uid].pixel_array
+            )
             for s in volume.sources
         )
         check.equal(f"planes that are not their file's, {fault}", wrong, 0)
@@ -49,7 +57,11 @@ def _unnamed(check: Check) -> None:
         plan = caught.diagnostic.plans[0]
         with check.notices("IMG-1305", "the repair plan, carried out"):
             volume = read_fault(name, **plan.keywords())
-        check.equal("its axis is called what it is", volume.fourth_axis and volume.fourth_axis.name, "instance-order")
+        check.equal(
+            "its axis is called what it is",
+            volume.fourth_axis and volume.fourth_axis.name,
+            "instance-order",
+        )
     with check.refuses("IMG-1304", "an axis that the files do not support"):
         read_fault("two-time-points", fourth_axis="diffusion")
 

@@ -1,8 +1,8 @@
 """Every voxel lies where the scanner put it, and every residual is measured."""
 
 import numpy as np
-from numbat_gates import Check, gate
 
+from numbat_gates import Check, gate
 from numbat_imaging.phantoms import FAULTS, Phantom, slice_affine_lps_mm
 from numbat_imaging.phantoms.reading import inspect_fault, read_fault
 from numbat_imaging.volume import Volume
@@ -25,14 +25,14 @@ def geometry(check: Check) -> None:
 
 
 def _corners(check: Check, name: str, volume: Volume) -> None:
-    """All eight corner voxels against the positions in the files, not against the phantom's plan."""
+    """All corner voxels against the positions in the files, not the phantom's plan."""
     slices = {ds.SOPInstanceUID: ds for ds in FAULTS[name].build()}
     size_i, size_j = volume.voxels.shape[:2]
     corners = np.array([[i, j, 0, 1] for i in (0, size_i - 1) for j in (0, size_j - 1)], float)
     measured, required = [], []
     for source in volume.sources:
         truth = slice_affine_lps_mm(slices[source.sop_instance_uid])
-        index = corners + [0, 0, source.k, 0]
+        index = corners + np.array([0, 0, source.k, 0])
         measured.append((volume.affine_lps_mm @ index.T)[:3])
         required.append((truth @ corners.T)[:3])
     check.close(
@@ -49,16 +49,40 @@ def _corners(check: Check, name: str, volume: Volume) -> None:
 def _residuals(check: Check) -> None:
     volume = read_fault("jitter-0.03")
     sizes = np.linalg.norm(volume.grid.residuals_mm, axis=1)
-    check.close("planted jitter is measured", measured=float(np.median(sizes)), required=0.03, atol=2e-3, unit="mm")
+    check.close(
+        "planted jitter is measured",
+        measured=float(np.median(sizes)),
+        required=0.03,
+        atol=2e-3,
+        unit="mm",
+    )
     check.equal("a residual for every slice", len(sizes), volume.voxels.shape[2])
     report = inspect_fault("jitter-0.03").stacks[0].to_dict()
-    check.close("inspect prints the residuals", measured=report["geometry"]["residuals_mm"], required=sizes, atol=1e-9, unit="mm")
+    check.close(
+        "inspect prints the residuals",
+        measured=report["geometry"]["residuals_mm"],
+        required=sizes,
+        atol=1e-9,
+        unit="mm",
+    )
     with check.refuses("IMG-1207", "0.05 mm up and down over 100 slices") as caught:
         read_fault("jitter-0.05")
     if caught.diagnostic is not None:
-        check.close("the refusal gives the residual", measured=caught.diagnostic.fields["residual_mm"], required=0.05, atol=2e-3, unit="mm")
+        check.close(
+            "the refusal gives the residual",
+            measured=caught.diagnostic.fields["residual_mm"],
+            required=0.05,
+            atol=2e-3,
+            unit="mm",
+        )
     expected = Phantom().truth_affine_lps_mm()
-    check.close("affine of the clean phantom", measured=read_fault("clean").affine_lps_mm, required=expected, atol=1e-6, unit="mm")
+    check.close(
+        "affine of the clean phantom",
+        measured=read_fault("clean").affine_lps_mm,
+        required=expected,
+        atol=1e-6,
+        unit="mm",
+    )
 
 
 def _refusals(check: Check) -> None:
@@ -103,6 +127,16 @@ def _what_positions_cannot_show(check: Check) -> None:
     if caught.diagnostic is not None:
         plan = caught.diagnostic.plans[0].answer(slice_thickness_mm=4.5)
         volume = read_fault("single-slice-without-thickness", **plan.keywords())
-        check.close("the repair plan, carried out", measured=volume.grid.spacing_mm[2], required=4.5, atol=1e-9, unit="mm")
+        check.close(
+            "the repair plan, carried out",
+            measured=volume.grid.spacing_mm[2],
+            required=4.5,
+            atol=1e-9,
+            unit="mm",
+        )
     volume = read_fault("single-slice")
-    check.equal("a single slice says what gave its thickness", volume.grid.thickness_source in ("SpacingBetweenSlices", "SliceThickness"), True)
+    check.equal(
+        "a single slice says what gave its thickness",
+        volume.grid.thickness_source in ("SpacingBetweenSlices", "SliceThickness"),
+        True,
+    )

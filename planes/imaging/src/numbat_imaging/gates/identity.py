@@ -1,7 +1,6 @@
 """Whose images, which stacks, and what is doubled."""
 
 from numbat_gates import Check, gate
-
 from numbat_imaging.phantoms import FAULTS
 from numbat_imaging.phantoms.reading import inspect_fault, read_all_of_fault, read_fault
 
@@ -53,10 +52,10 @@ def _splits(check: Check) -> None:
         with check.notices("IMG-1306", f"the split of {name} is said"):
             found = inspect_fault(name)
         check.equal(f"stacks of {name}", len(found.stacks), fault.expected[1])
-        check.equal(
-            f"images of {name}", sum(s.images for s in found.stacks), len(fault.build())
-        )
+        check.equal(f"images of {name}", sum(s.images for s in found.stacks), len(fault.build()))
     volumes = read_all_of_fault("localizer-inside")
-    check.equal("a localiser is a volume of its own", sorted(v.grid.slices for v in volumes), [1, 10])
+    check.equal(
+        "a localiser is a volume of its own", sorted(v.grid.slices for v in volumes), [1, 10]
+    )
     with check.refuses("IMG-1802", "one volume asked for, two there"):
         read_fault("localizer-inside")

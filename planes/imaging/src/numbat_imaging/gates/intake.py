@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 
 import nibabel
 import pydicom
-from numbat_gates import Check, gate
 
+from numbat_gates import Check, gate
 from numbat_imaging.intake.account import scan
 from numbat_imaging.intake.headers import Header
 from numbat_imaging.phantoms import Phantom
@@ -93,11 +93,16 @@ def _content(check: Check, work: Path) -> None:
 
 
 def _account(check: Check) -> None:
-    for name, folder in (("pydicom's test files", _BUNDLED), ("a phantom", folder_of_fault("report"))):
+    for name, folder in (
+        ("pydicom's test files", _BUNDLED),
+        ("a phantom", folder_of_fault("report")),
+    ):
         _, account = scan(folder)
         files = sum(path.is_file() for path in folder.rglob("*"))
         on_disk = [r for r in account.records if r.ref.member is None and Path(r.ref.path).exists()]
         check.equal(f"one disposition for each file, {name}", len(on_disk), files)
-        check.equal(f"the counts add up, {name}", sum(account.counts.values()), len(account.records))
+        check.equal(
+            f"the counts add up, {name}", sum(account.counts.values()), len(account.records)
+        )
         lacking = [r.ref.label for r in account.having("refused") if r.code is None]
         check.equal(f"every refused file has a code, {name}", lacking, [])

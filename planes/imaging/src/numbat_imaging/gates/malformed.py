@@ -8,14 +8,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pydicom
-from numbat_gates import Check, gate
-from numbat_registries import Refusal
 
+from numbat_gates import Check, gate
 from numbat_imaging.inspection import inspect
 from numbat_imaging.volume import read_volumes
+from numbat_registries import Refusal
 
 _BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
-_SEEDS = ("CT_small.dcm", "MR_small_RLE.dcm", "MR_small_bigendian.dcm", "image_dfl.dcm", "no_meta.dcm")
+_SEEDS = (
+    "CT_small.dcm",
+    "MR_small_RLE.dcm",
+    "MR_small_bigendian.dcm",
+    "image_dfl.dcm",
+    "no_meta.dcm",
+)
 _MUTANTS = 60
 _SECONDS = 10.0
 _BYTES = 256 << 20
@@ -32,18 +38,22 @@ def malformed(check: Check) -> None:
         _judge(check, f"pydicom {path.name}", [path])
     with TemporaryDirectory() as folder:
         for seed in _SEEDS:
-            _judge(check, f"{_MUTANTS} mutants of {seed}", list(_mutants(_BUNDLED / seed, Path(folder))))
+            _judge(
+                check,
+                f"{_MUTANTS} mutants of {seed}",
+                list(_mutants(_BUNDLED / seed, Path(folder))),
+            )
     clauses = ["IMG-R016.corpus"]
     for name in ("imaging/fuzz_malformed", "imaging/pydicom_data", "imaging/misc_dicom"):
-        folder = check.corpus(name, clauses=clauses)
-        if folder is None:
+        root = check.corpus(name, clauses=clauses)
+        if root is None:
             continue
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".tsv"):
-            _judge(check, f"{name} {path.relative_to(folder)}", [path])
+        for path in sorted(p for p in root.rglob("*") if p.is_file() and p.suffix != ".tsv"):
+            _judge(check, f"{name} {path.relative_to(root)}", [path])
 
 
 def _mutants(source: Path, folder: Path) -> Iterator[Path]:
-    """Seeded damage: bits flipped, bytes inserted, deleted, cut, and length fields set to all ones."""
+    """Seeded damage: bits flipped, bytes inserted, deleted, cut, length fields of all ones."""
     content = source.read_bytes()
     chance = random.Random(f"numbat {source.name}")
     for number in range(_MUTANTS):

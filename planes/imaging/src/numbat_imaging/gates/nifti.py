@@ -7,8 +7,8 @@ from typing import Any
 
 import nibabel
 import numpy as np
-from numbat_gates import Check, gate
 
+from numbat_gates import Check, gate
 from numbat_imaging.geometry.orientation import LPS_TO_RAS
 from numbat_imaging.output.diffusion import fsl_vectors
 from numbat_imaging.output.nifti import affine_ras_mm, write_nifti
@@ -24,7 +24,14 @@ from numbat_imaging.volume import Volume
 )
 def nifti(check: Check) -> None:
     with TemporaryDirectory() as folder:
-        for name in ("clean", "descending", "oblique", "sagittal", "two-time-points", "single-slice"):
+        for name in (
+            "clean",
+            "descending",
+            "oblique",
+            "sagittal",
+            "two-time-points",
+            "single-slice",
+        ):
             _same(check, name, read_fault(name), Path(folder))
         _sheared(check, Path(folder))
         _versions(check, Path(folder))
@@ -34,28 +41,48 @@ def nifti(check: Check) -> None:
 
 
 def _same(check: Check, name: str, volume: Volume, folder: Path) -> None:
-    """Every voxel is looked up by its place in space, so the order in which it is stored is free."""
+    """Every voxel is looked up by its place in space: the order of storage is free."""
     image: Any = nibabel.load(write_nifti(volume, folder / f"{name}.nii.gz").paths[0])
     stored = np.asanyarray(image.dataobj)
     index = np.linalg.inv(image.affine) @ LPS_TO_RAS @ volume.affine_lps_mm
-    grid = np.stack(np.meshgrid(*(np.arange(n) for n in volume.voxels.shape[:3]), indexing="ij"), -1)
+    grid = np.stack(
+        np.meshgrid(*(np.arange(n) for n in volume.voxels.shape[:3]), indexing="ij"), -1
+    )
     there = grid @ index[:3, :3].T + index[:3, 3]
     whole = np.rint(there).astype(int)
-    check.close(f"{name}: voxels lie on voxels", measured=there, required=whole, atol=1e-3, unit="voxel")
+    check.close(
+        f"{name}: voxels lie on voxels", measured=there, required=whole, atol=1e-3, unit="voxel"
+    )
     found = stored[whole[..., 0], whole[..., 1], whole[..., 2]]
     check.equal(f"{name}: every voxel at its place", found, volume.voxels)
-    check.close(f"{name}: qform equals sform", measured=image.get_qform(), required=image.get_sform(), atol=1e-3, unit="mm")
+    check.close(
+        f"{name}: qform equals sform",
+        measured=image.get_qform(),
+        required=image.get_sform(),
+        atol=1e-3,
+        unit="mm",
+    )
     codes = [int(image.header["qform_code"]), int(image.header["sform_code"])]
     check.equal(f"{name}: both are scanner coordinates", codes, [1, 1])
-    check.at_most(f"{name}: stored as radiological", float(np.linalg.det(image.affine[:3, :3])), 0.0)
+    check.at_most(
+        f"{name}: stored as radiological", float(np.linalg.det(image.affine[:3, :3])), 0.0
+    )
 
 
 def _sheared(check: Check, folder: Path) -> None:
     volume = read_fault("tilt-20-tag-right")
     image: Any = nibabel.load(write_nifti(volume, folder / "tilt.nii").paths[0])
     check.equal("a sheared stack has no qform", int(image.header["qform_code"]), 0)
-    check.close("its sform is the affine", measured=image.get_sform(), required=affine_ras_mm(volume), atol=1e-3, unit="mm")
-    check.equal("its value scale", [float(image.dataobj.slope), float(image.dataobj.inter)], [1.0, -1024.0])
+    check.close(
+        "its sform is the affine",
+        measured=image.get_sform(),
+        required=affine_ras_mm(volume),
+        atol=1e-3,
+        unit="mm",
+    )
+    check.equal(
+        "its value scale", [float(image.dataobj.slope), float(image.dataobj.inter)], [1.0, -1024.0]
+    )
 
 
 def _versions(check: Check, folder: Path) -> None:
@@ -86,24 +113,37 @@ def _publishing(check: Check, folder: Path) -> None:
     convert_fault("middle-slice-missing", refused)
     check.equal("a refused stack leaves no file", sorted(p.name for p in refused.iterdir()), [])
     convert_fault("truncated-pixels", refused)
-    check.equal("nor does one refused while its pixels are read", sorted(p.name for p in refused.iterdir()), [])
+    check.equal(
+        "nor does one refused while its pixels are read",
+        sorted(p.name for p in refused.iterdir()),
+        [],
+    )
 
 
 def _gradients(check: Check) -> None:
-    """b-vectors are in image axes: turned back through the written affine they are the patient's."""
+    """b-vectors, turned back through the written affine, are directions in the patient."""
     volume = read_fault("two-volumes-by-DiffusionBValue")
     gradients = volume.diffusion or ()
-    check.at_least("volumes with a gradient", sum(g.direction_lps is not None for g in gradients), 1)
+    check.at_least(
+        "volumes with a gradient", sum(g.direction_lps is not None for g in gradients), 1
+    )
     affine = affine_ras_mm(volume)
     vectors = fsl_vectors(gradients, affine)
     axes = affine[:3, :3] / np.linalg.norm(affine[:3, :3], axis=0)
     sign = -1.0 if np.linalg.det(axes) > 0 else 1.0
     for t, gradient in enumerate(gradients):
         if gradient.direction_lps is None:
-            check.equal(f"volume {t} without a direction has a zero vector", vectors[:, t], np.zeros(3))
+            check.equal(
+                f"volume {t} without a direction has a zero vector", vectors[:, t], np.zeros(3)
+            )
             continue
         patient = LPS_TO_RAS[:3, :3] @ gradient.direction_lps
-        check.close(f"direction of volume {t}", measured=axes @ (vectors[:, t] * [sign, 1, 1]), required=patient, atol=1e-6)
+        check.close(
+            f"direction of volume {t}",
+            measured=axes @ (vectors[:, t] * [sign, 1, 1]),
+            required=patient,
+            atol=1e-6,
+        )
     folder = check.corpus("imaging/dcm2niix_qa", clauses=["IMG-R013.bvec"])
     if folder is not None:
         _reference_gradients(check, folder / "ge_dwi_oblique_bvecs")
@@ -118,7 +158,12 @@ def _reference_gradients(check: Check, case: Path) -> None:
         for suffix in (".bval", ".bvec"):
             reference = next((case / "ref").glob(f"*{suffix}"))
             atol = 0.5 if suffix == ".bval" else 2e-3
-            check.close(f"{suffix} of an oblique GE scan", measured=np.loadtxt(written[suffix]), required=np.loadtxt(reference), atol=atol)
+            check.close(
+                f"{suffix} of an oblique GE scan",
+                measured=np.loadtxt(written[suffix]),
+                required=np.loadtxt(reference),
+                atol=atol,
+            )
 
 
 def _sidecar(check: Check, folder: Path) -> None:
@@ -127,8 +172,16 @@ def _sidecar(check: Check, folder: Path) -> None:
     body = json.loads(next(out.glob("*.json")).read_text())
     volume = read_fault("two-time-points")
     told = body["numbat"]
-    check.close("the sidecar's affine", measured=told["geometry"]["affine_lps_mm"], required=volume.affine_lps_mm, atol=1e-9, unit="mm")
-    check.equal("a residual for each slice", len(told["geometry"]["residuals_lps_mm"]), volume.grid.slices)
+    check.close(
+        "the sidecar's affine",
+        measured=told["geometry"]["affine_lps_mm"],
+        required=volume.affine_lps_mm,
+        atol=1e-9,
+        unit="mm",
+    )
+    check.equal(
+        "a residual for each slice", len(told["geometry"]["residuals_lps_mm"]), volume.grid.slices
+    )
     check.equal("all sources are named", len(told["sources"]["slices"]), len(volume.sources))
     check.equal("modality", body["Modality"], "MR")
     check.equal("the account names the files", len(done.outcomes[0].written), 2)

@@ -3,18 +3,22 @@
 import csv
 import hashlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pydicom
-from numbat_gates import Check, gate
-from numbat_registries import Refusal
+from numpy.typing import NDArray
 
+from numbat_gates import Check, gate
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms import FAULTS, Phantom
 from numbat_imaging.phantoms.reading import read_fault
 from numbat_imaging.series.instance import Instance, instance_from_header
 from numbat_imaging.values.pixels import read_into, stored_dtype
+from numbat_imaging.volume import Volume, read_series
+from numbat_registries import Refusal
 
 _BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
 
@@ -22,7 +26,12 @@ _BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
 _TWINS = (
     (
         "MR_small.dcm",
-        ("MR_small_RLE.dcm", "MR_small_implicit.dcm", "MR_small_bigendian.dcm", "MR_small_expb.dcm"),
+        (
+            "MR_small_RLE.dcm",
+            "MR_small_implicit.dcm",
+            "MR_small_bigendian.dcm",
+            "MR_small_expb.dcm",
+        ),
     ),
     ("SC_rgb_small_odd.dcm", ("SC_rgb_small_odd_big_endian.dcm",)),
 )
@@ -42,7 +51,7 @@ def pixels(check: Check) -> None:
     _other_makers_encodings(check)
 
 
-def decode(path: Path) -> np.ndarray:  # type: ignore[type-arg]
+def decode(path: Path) -> NDArray[Any]:
     """The stored pixels of one file, (rows, columns)."""
     header = read_header(FileRef(str(path)))
     if header is None:
@@ -68,11 +77,7 @@ def _encodings(check: Check) -> None:
         check.equal(f"{dtype} in {syntax}", _read(phantom).voxels, phantom.truth_voxels())
 
 
-def _read(phantom: Phantom):  # type: ignore[no-untyped-def]
-    from tempfile import TemporaryDirectory
-
-    from numbat_imaging.volume import read_series
-
+def _read(phantom: Phantom) -> Volume:
     with TemporaryDirectory() as folder:
         phantom.write(folder)
         return read_series(folder)
@@ -81,11 +86,19 @@ def _read(phantom: Phantom):  # type: ignore[no-untyped-def]
 def _bits(check: Check) -> None:
     volume = read_fault("overlay-in-high-bits")
     truth = np.stack([Phantom(bits_stored=12).plane(k) for k in range(10)])
-    check.equal("an overlay above HighBit is not in the values", volume.voxels, truth.transpose(2, 1, 0))
+    check.equal(
+        "an overlay above HighBit is not in the values", volume.voxels, truth.transpose(2, 1, 0)
+    )
     signed = Phantom(shape=(9, 8, 3), dtype="int16", bits_stored=12)
-    check.equal("12-bit signed values carry their sign", _read(signed).voxels, signed.truth_voxels())
+    check.equal(
+        "12-bit signed values carry their sign", _read(signed).voxels, signed.truth_voxels()
+    )
     volume = read_fault("mixed-pixel-representation")
-    check.equal("a negative value among unsigned slices", int(volume.voxels.min()), _lowest("mixed-pixel-representation"))
+    check.equal(
+        "a negative value among unsigned slices",
+        int(volume.voxels.min()),
+        _lowest("mixed-pixel-representation"),
+    )
 
 
 def _lowest(name: str) -> int:
@@ -97,7 +110,13 @@ def _scales(check: Check) -> None:
         volume = read_fault("pet-slope-per-slice")
     slices = {ds.SOPInstanceUID: ds for ds in FAULTS["pet-slope-per-slice"].build()}
     truth = np.stack([_rescaled(slices[s.sop_instance_uid]) for s in volume.sources])
-    check.close("values slice by slice", measured=volume.values(), required=truth.transpose(2, 1, 0), atol=0.01, unit="BQML")
+    check.close(
+        "values slice by slice",
+        measured=volume.values(),
+        required=truth.transpose(2, 1, 0),
+        atol=0.01,
+        unit="BQML",
+    )
     check.equal("unit of a PET volume", volume.scale.unit, "BQML")
     check.equal("unit of stored MR values is undefined", read_fault("clean").scale.unit, None)
     check.equal("unit of a CT volume", read_fault("tilt-20-tag-right").scale.unit, "HU")
@@ -108,7 +127,7 @@ def _scales(check: Check) -> None:
     check.equal("stored values of MONOCHROME1", inverted.voxels, Phantom().truth_voxels())
 
 
-def _rescaled(ds: pydicom.Dataset) -> np.ndarray:  # type: ignore[type-arg]
+def _rescaled(ds: pydicom.Dataset) -> NDArray[Any]:
     return ds.pixel_array * float(ds.RescaleSlope) + float(ds.RescaleIntercept)
 
 
@@ -142,25 +161,41 @@ def _other_makers_encodings(check: Check) -> None:
     truth = decode(check.data(single / "CT1_UNC.explicit_little_endian.dcm"))
     for twin in sorted(single.glob("CT1_UNC.fragmented*")):
         check.equal(f"{twin.name} equals its uncompressed twin", decode(check.data(twin)), truth)
-    check.equal("divest lossless twin", decode(folder / "divest/01jl.dcm"), decode(folder / "divest/01.dcm"))
+    check.equal(
+        "divest lossless twin", decode(folder / "divest/01jl.dcm"), decode(folder / "divest/01.dcm")
+    )
     for encoding in ("j2k", "jpegll"):
         for path in sorted((scans / f"fragmented_frames_{encoding}" / "dicom").iterdir()):
-            check.equal(f"{encoding} {path.name} equals pydicom's frame", decode(path), pydicom.dcmread(path).pixel_array)
+            check.equal(
+                f"{encoding} {path.name} equals pydicom's frame",
+                decode(path),
+                pydicom.dcmread(path).pixel_array,
+            )
     _known_digests(check, files)
 
 
 def _known_digests(check: Check, files: Path) -> None:
-    """Decoded arrays against the digests of an independent decoding; other forms must be refused."""
+    """Decoded arrays have the digests of an independent decoding, or are refused."""
     with (files / "PIXELS.tsv").open() as stream:
-        rows = list(csv.DictReader((line for line in stream if not line.startswith("#")), delimiter="\t"))
+        rows = list(
+            csv.DictReader((line for line in stream if not line.startswith("#")), delimiter="\t")
+        )
     for row in rows:
         path = files / row["file"]
-        if not path.is_file() or row["sha256"].startswith("ERR") or "3" != row["shape"].split("x")[-1] and row["shape"].count("x") != 1:
+        if (
+            not path.is_file()
+            or row["sha256"].startswith("ERR")
+            or (row["shape"].split("x")[-1] != "3" and row["shape"].count("x") != 1)
+        ):
             continue
         try:
             plane = decode(path)
         except Refusal as refusal:
-            check.true(f"{row['file']} is decoded or refused by a code", refusal.code.startswith("IMG-"), measured=refusal.code)
+            check.true(
+                f"{row['file']} is decoded or refused by a code",
+                refusal.code.startswith("IMG-"),
+                measured=refusal.code,
+            )
             continue
         if plane.dtype.fields is not None:
             continue

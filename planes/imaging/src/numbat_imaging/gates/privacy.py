@@ -1,5 +1,6 @@
 """No patient data in errors, accounts, reports or sidecars unless the caller asks."""
 
+import gzip
 import json
 import logging
 from io import StringIO
@@ -7,11 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from numbat_gates import Check, gate
-from numbat_registries import Refusal
-from numbat_registries.rendering import to_problem, to_sarif, to_text
-
 from numbat_imaging.phantoms import FAULTS
 from numbat_imaging.phantoms.reading import convert_fault, inspect_fault, read_fault
+from numbat_registries import Refusal
+from numbat_registries.rendering import to_problem, to_sarif, to_text
 
 #: What the phantoms' patients are called, known by, and when they were born.
 _SECRETS = ("PHANTOM-1", "PHANTOM-2", "Phantom^One", "Phantom^Two", "19700101", "19810203")
@@ -24,8 +24,14 @@ _SECRETS = ("PHANTOM-1", "PHANTOM-2", "Phantom^One", "Phantom^Two", "19700101", 
     title="No patient data leaves unasked",
 )
 def privacy(check: Check) -> None:
-    planted = {str(value) for ds in FAULTS["two-patients"].build() for value in (ds.PatientID, ds.PatientName)}
-    check.true("the phantoms carry what is sought", planted <= set(_SECRETS), measured=sorted(planted))
+    planted = {
+        str(value)
+        for ds in FAULTS["two-patients"].build()
+        for value in (ds.PatientID, ds.PatientName)
+    }
+    check.true(
+        "the phantoms carry what is sought", planted <= set(_SECRETS), measured=sorted(planted)
+    )
     logged = StringIO()
     handler = logging.StreamHandler(logged)
     logging.getLogger().addHandler(handler)
@@ -44,7 +50,9 @@ def _leaks(text: str) -> list[str]:
 
 
 def _everything_said(name: str) -> str:
-    said = [json.dumps(inspect_fault(name).to_dict())] if FAULTS[name].expected[0] != "aside" else []
+    said = (
+        [json.dumps(inspect_fault(name).to_dict())] if FAULTS[name].expected[0] != "aside" else []
+    )
     try:
         read_fault(name)
     except Refusal as refusal:
@@ -62,7 +70,6 @@ def _everything_written() -> str:
             texts.append(json.dumps(done.to_dict()))
         texts += [path.read_text() for path in Path(folder).rglob("*.json")]
         for path in Path(folder).rglob("*.nii.gz"):
-            import gzip
-
-            texts.append(gzip.open(path).read(600).decode("latin-1"))
+            with gzip.open(path) as stream:
+                texts.append(stream.read(600).decode("latin-1"))
     return "\n".join(texts)

@@ -1,4 +1,4 @@
-"""Real scanner output: voxels and affines as the reference converters have them, or as coordinates say."""
+"""Real scanner output: voxels and affines as references, or as the coordinates, have them."""
 
 import csv
 import json
@@ -8,14 +8,14 @@ from typing import Any
 import nibabel
 import numpy as np
 import pydicom
-from numbat_gates import Check, gate
-from numbat_registries import Refusal
 from numpy.typing import NDArray
 
+from numbat_gates import Check, gate
 from numbat_imaging.geometry.orientation import LPS_TO_RAS
 from numbat_imaging.phantoms import slice_affine_lps_mm
 from numbat_imaging.series.gradient import Gradient
 from numbat_imaging.volume import Volume, read_volumes
+from numbat_registries import Refusal
 
 _MEDIA = Path(pydicom.__file__).parent / "data" / "test_files" / "dicomdirtests"
 
@@ -93,9 +93,14 @@ def _against_files(volume: Volume) -> tuple[float, int]:
     for source in volume.sources:
         ds = pydicom.dcmread(source.ref.path)
         truth = (slice_affine_lps_mm(ds) @ corners.T)[:3]
-        placed = (volume.affine_lps_mm @ (corners + [0, 0, source.k, 0]).T)[:3]
+        placed = (volume.affine_lps_mm @ (corners + np.array([0, 0, source.k, 0])).T)[:3]
         worst_mm = max(worst_mm, float(np.linalg.norm(truth - placed, axis=0).max()))
-        index = (slice(None), slice(None), source.k, *((source.t,) if volume.voxels.ndim == 4 else ()))
+        index = (
+            slice(None),
+            slice(None),
+            source.k,
+            *((source.t,) if volume.voxels.ndim == 4 else ()),
+        )
         plane = volume.voxels[index].T
         expected = ds.pixel_array
         if volume.scale.applied:
@@ -105,7 +110,7 @@ def _against_files(volume: Volume) -> tuple[float, int]:
 
 
 def _dcm2niix(check: Check, case: Path) -> None:
-    """Truth files hold voxels and affine as dcm2niix wrote them; a permuted grid is the same grid."""
+    """Voxels and affine as dcm2niix wrote them; a permuted grid is the same grid."""
     name = case.name
     if name in _REFUSED:
         with check.refuses(_REFUSED[name], f"{name} is refused"):
@@ -124,7 +129,7 @@ def _dcm2niix(check: Check, case: Path) -> None:
 
 
 def as_nifti(volume: Volume) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Voxels with rows flipped, and their RAS affine: the form in which dcm2niix stores a volume."""
+    """Voxels with rows flipped, and their RAS affine: how dcm2niix stores a volume."""
     flip = np.eye(4)
     flip[1, 1], flip[1, 3] = -1.0, volume.voxels.shape[1] - 1.0
     return volume.voxels[:, ::-1], LPS_TO_RAS @ volume.affine_lps_mm @ flip
@@ -152,14 +157,22 @@ def _same_grid(check: Check, name: str, volume: Volume, expected: dict[str, Any]
     _, affine = as_nifti(volume)
     index = np.linalg.inv(np.array(expected["affine"])) @ affine
     whole = np.rint(index[:3, :3])
-    check.close(f"{name}: the same lattice", measured=index[:3, :3], required=whole, atol=1e-3, unit="voxel")
+    check.close(
+        f"{name}: the same lattice", measured=index[:3, :3], required=whole, atol=1e-3, unit="voxel"
+    )
     sizes = np.abs(whole.astype(int)) @ np.array(volume.voxels.shape[:3])
     check.equal(f"{name}: shape", [int(n) for n in sizes], list(expected["shape"][:3]))
     start = np.where(whole.sum(axis=1) < 0, sizes - 1, 0)
-    check.close(f"{name}: the same origin", measured=index[:3, 3], required=start, atol=5e-3, unit="voxel")
+    check.close(
+        f"{name}: the same origin", measured=index[:3, 3], required=start, atol=5e-3, unit="voxel"
+    )
     check.equal(f"{name}: voxels", _digest(volume, expected), expected["raw_sha256"])
-    check.close(f"{name}: slope", measured=volume.scale.slope, required=expected["slope"], atol=1e-6)
-    check.close(f"{name}: intercept", measured=volume.scale.intercept, required=expected["inter"], atol=1e-6)
+    check.close(
+        f"{name}: slope", measured=volume.scale.slope, required=expected["slope"], atol=1e-6
+    )
+    check.close(
+        f"{name}: intercept", measured=volume.scale.intercept, required=expected["inter"], atol=1e-6
+    )
 
 
 def _same_gradients(check: Check, name: str, volume: Volume, expected: dict[str, Any]) -> None:
@@ -167,19 +180,33 @@ def _same_gradients(check: Check, name: str, volume: Volume, expected: dict[str,
 
     gradients: tuple[Gradient, ...] = volume.diffusion or ()
     values = [float(value) for value in str(expected["bval"]).split()]
-    check.close(f"{name}: b-values", measured=[g.b_value_s_mm2 for g in gradients], required=values, atol=0.5, unit="s/mm2")
+    check.close(
+        f"{name}: b-values",
+        measured=[g.b_value_s_mm2 for g in gradients],
+        required=values,
+        atol=0.5,
+        unit="s/mm2",
+    )
     rows = [[float(v) for v in row.split()] for row in _lines(expected["bvec"])]
     _, affine = as_nifti(volume)
-    check.close(f"{name}: b-vectors", measured=fsl_vectors(gradients, affine), required=rows, atol=2e-3)
+    check.close(
+        f"{name}: b-vectors", measured=fsl_vectors(gradients, affine), required=rows, atol=2e-3
+    )
 
 
 def _lines(table: Any) -> list[str]:
-    return table if isinstance(table, list) else [row for row in str(table).splitlines() if row.strip()]
+    return (
+        table
+        if isinstance(table, list)
+        else [row for row in str(table).splitlines() if row.strip()]
+    )
 
 
 def _dicom2nifti(check: Check, cases: Path) -> None:
     with (cases / "CASES.tsv").open() as stream:
-        names = [row["file_or_glob"].split("/")[0] for row in csv.DictReader(stream, delimiter="\t")]
+        names = [
+            row["file_or_glob"].split("/")[0] for row in csv.DictReader(stream, delimiter="\t")
+        ]
     for name in dict.fromkeys(n for n in names if not n.endswith("_ref")):
         reference = cases / f"{name}_ref" / "001_ground_truth.nii.gz"
         if reference.is_file():
@@ -187,10 +214,18 @@ def _dicom2nifti(check: Check, cases: Path) -> None:
     with check.refuses("IMG-1206", "failing_sliceincrement_001: a slice is missing"):
         read_volumes(cases / "failing_sliceincrement_001")
     tilted = read_volumes(cases / "failing_gantrytilting_001")[0]
-    check.close("failing_gantrytilting_001: sheared", measured=tilted.grid.shear_deg, required=14.0, atol=0.01, unit="degrees")
+    check.close(
+        "failing_gantrytilting_001: sheared",
+        measured=tilted.grid.shear_deg,
+        required=14.0,
+        atol=0.01,
+        unit="degrees",
+    )
     check.at_most("failing_gantrytilting_001: displacement", _against_files(tilted)[0], 0.05, "mm")
     mixed = read_volumes(cases / "failing_sliceorientation_001")
-    check.equal("failing_sliceorientation_001: two series apart", [v.grid.slices for v in mixed], [2, 2])
+    check.equal(
+        "failing_sliceorientation_001: two series apart", [v.grid.slices for v in mixed], [2, 2]
+    )
 
 
 def _ground_truth(check: Check, folder: Path, reference: Path) -> None:
@@ -201,12 +236,16 @@ def _ground_truth(check: Check, folder: Path, reference: Path) -> None:
         # The headers do not name the fourth axis; the plan that the refusal offers gives the truth.
         check.equal(f"{name}: refused for want of a fourth axis", refusal.code, "IMG-1302")
         volume = read_volumes(folder, **refusal.diagnostic.plans[0].keywords())[0]
-    image = nibabel.load(reference)
+    image: Any = nibabel.load(reference)
     truth = np.asanyarray(image.dataobj)
     index = np.linalg.inv(image.affine) @ LPS_TO_RAS @ volume.affine_lps_mm
     whole = np.rint(index[:3, :3]).astype(int)
-    check.close(f"{name}: the same lattice", measured=index[:3, :3], required=whole, atol=1e-3, unit="voxel")
-    grid = np.stack(np.meshgrid(*(np.arange(n) for n in volume.voxels.shape[:3]), indexing="ij"), -1)
+    check.close(
+        f"{name}: the same lattice", measured=index[:3, :3], required=whole, atol=1e-3, unit="voxel"
+    )
+    grid = np.stack(
+        np.meshgrid(*(np.arange(n) for n in volume.voxels.shape[:3]), indexing="ij"), -1
+    )
     there = np.rint(grid @ index[:3, :3].T + index[:3, 3]).astype(int)
     wanted = truth[there[..., 0], there[..., 1], there[..., 2]]
     if volume.voxels.dtype.fields is not None:

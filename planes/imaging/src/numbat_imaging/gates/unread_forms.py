@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pydicom
-from numbat_gates import Check, gate
 
+from numbat_gates import Check, gate
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms.reading import read_fault
@@ -45,4 +45,3 @@ def _instance(path: Path) -> None:
     header = read_header(FileRef(str(path)))
     if header is not None:
         instance_from_header(header)
-

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numbat_registries import Diagnostic, notice, refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.tolerances import Tolerances
+from numbat_registries import Diagnostic, notice, refuse
 
 Array = NDArray[np.float64]
 
@@ -178,9 +178,7 @@ def _whole_multiples(steps: Array, usual: float, tolerances: Tolerances) -> bool
     return bool(np.all(off_mm <= 2 * tolerances.position_fraction * usual))
 
 
-def _refuse_uneven(
-    residuals: Array, steps: Array, spacing: float, tolerances: Tolerances
-) -> None:
+def _refuse_uneven(residuals: Array, steps: Array, spacing: float, tolerances: Tolerances) -> None:
     limit_mm = tolerances.position_limit_mm(spacing)
     if not _exceeds(residuals, limit_mm):
         return

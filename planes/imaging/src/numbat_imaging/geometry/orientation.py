@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numbat_registries import refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.tolerances import Tolerances
+from numbat_registries import refuse
 
 Vector = NDArray[np.float64]
 
@@ -33,9 +33,7 @@ def orthonormal_axes(
     stretch_mm = float(np.max(np.abs(lengths - 1.0) * corner_mm))
     limit_mm = tolerances.orientation_mm
     if stretch_mm > limit_mm or not np.all(lengths > 0):
-        raise refuse(
-            "IMG-1202", lengths=lengths, displacement_mm=stretch_mm, limit_mm=limit_mm
-        )
+        raise refuse("IMG-1202", lengths=lengths, displacement_mm=stretch_mm, limit_mm=limit_mm)
     row, column = row / lengths[0], column / lengths[1]
     cosine = float(row @ column)
     skew_mm = abs(cosine) * max(corner_mm)
@@ -56,7 +54,8 @@ def corner_displacement_mm(
     """How far apart two orientations carry the far corner of one image."""
     a, b = np.asarray(first, float), np.asarray(second, float)
     return float(
-        np.linalg.norm((a[:3] - b[:3]) * corner_mm[0]) + np.linalg.norm((a[3:] - b[3:]) * corner_mm[1])
+        np.linalg.norm((a[:3] - b[:3]) * corner_mm[0])
+        + np.linalg.norm((a[3:] - b[3:]) * corner_mm[1])
     )
 
 
@@ -69,7 +68,7 @@ def axis_letters(direction_lps: Vector) -> str:
 
 
 def plane_name(normal_lps: Vector) -> str:
-    """ "axial", "coronal", "sagittal", with "oblique" in front when it is more than 1 degree off."""
+    """The plane of a normal: axial, coronal or sagittal, "oblique" in front beyond 1 degree."""
     k = int(np.argmax(np.abs(normal_lps)))
     name = ("sagittal", "coronal", "axial")[k]
     oblique = abs(float(normal_lps[k])) < np.cos(np.radians(1.0))

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numbat_registries import refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.grid import Grid
+from numbat_registries import refuse
 
 if TYPE_CHECKING:
     from numbat_imaging.values.rescale import ValueScale

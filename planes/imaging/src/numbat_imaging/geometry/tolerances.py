@@ -33,9 +33,13 @@ class Tolerances:
         return min(self.position_mm, self.position_fraction * distance_mm)
 
     def duplicate_limit_mm(self, extent_mm: float, count: int) -> float:
-        """How close two of `count` slices over `extent_mm` may be and still count as one position."""
+        """How close two of `count` slices over `extent_mm` may lie and be one position."""
         mean_mm = extent_mm / max(count - 1, 1)
-        return min(self.duplicate_mm, self.position_fraction * mean_mm) if mean_mm > 0 else self.duplicate_mm
+        return (
+            min(self.duplicate_mm, self.position_fraction * mean_mm)
+            if mean_mm > 0
+            else self.duplicate_mm
+        )
 
     def to_dict(self) -> dict[str, float]:
         """The table for a report."""

@@ -28,7 +28,7 @@ _UID = re.compile(rb"[0-9]+(\.[0-9]+)+[\0 ]*")
 _IDENTIFIERS = (0x00080016, 0x0020000D, 0x0020000E)
 _ROWS = 0x00280010
 
-#: SOP class or transfer syntax elements with a UID of the standard: DICOM whose beginning is damaged.
+#: SOP class or transfer syntax elements with a standard UID: DICOM whose beginning is damaged.
 #: Near the start only, so that a container of DICOM files (tar, mail) is not taken for one.
 _SIGNS = re.compile(
     rb"(?:\x08\x00\x16\x00|\x00\x08\x00\x16|\x02\x00[\x02\x10]\x00)(?:UI..|....)1\.2\.840\.10008\.",

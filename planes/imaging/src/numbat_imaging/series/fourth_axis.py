@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-from numbat_registries import Diagnostic, notice, refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.tolerances import Tolerances
 from numbat_imaging.series.instance import Instance
+from numbat_registries import Diagnostic, notice, refuse
 
 Array = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def position_classes(
     limit = tolerances.duplicate_limit_mm(extent, len(instances))
     labels = [0] * len(instances)
     levels = [float(distances[order[0]])]
-    for previous, current in zip(order, order[1:], strict=False):
+    for previous, current in pairwise(order):
         if distances[current] - distances[previous] > limit:
             levels.append(float(distances[current]))
         labels[current] = len(levels) - 1
@@ -156,7 +156,9 @@ def _volumes_by(
 def _arranged(volumes: dict[Hashable, list[Instance]], chosen: tuple[Key, ...]) -> Arrangement:
     leading = chosen[0]
     # Diffusion has no order of its own: its volumes stay in the order of acquisition.
-    ranked = sorted(volumes.items(), key=_first_instance_number if leading.axis == "diffusion" else _key)
+    ranked = sorted(
+        volumes.items(), key=_first_instance_number if leading.axis == "diffusion" else _key
+    )
     values = tuple(_axis_value(leading, group[0]) for _, group in ranked)
     axis = FourthAxis(leading.axis, values, leading.unit)
     return Arrangement(tuple(tuple(group) for _, group in ranked), axis)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numbat_registries import refuse
 from numpy.typing import NDArray
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
+from numbat_registries import refuse
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numbat_registries import Diagnostic, notice, refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.orientation import orthonormal_axes
@@ -15,6 +14,7 @@ from numbat_imaging.series.fourth_axis import Arrangement, arrange, position_cla
 from numbat_imaging.series.identity import check_identity, without_copies, without_twins
 from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack, split_stacks
+from numbat_registries import Diagnostic, notice, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,9 @@ def split_notice(series: Series, stacks: Sequence[Stack]) -> list[Diagnostic]:
     names = [name for name, _ in stacks[0].differs_by]
     sizes = [len(stack.instances) for stack in stacks]
     return [
-        notice("IMG-1306", series_uid=series.uid, stacks=len(stacks), by=names, images_of_each=sizes)
+        notice(
+            "IMG-1306", series_uid=series.uid, stacks=len(stacks), by=names, images_of_each=sizes
+        )
     ]
 
 
@@ -119,7 +121,7 @@ def stack_axes(stack: Stack, tolerances: Tolerances) -> NDArray[np.float64]:
     for distinct in {instance.orientation for instance in stack.instances}:
         assert distinct is not None
         orthonormal_axes(distinct, corner_mm=corner, tolerances=tolerances)
-    cosines = np.mean([instance.orientation for instance in stack.instances], axis=0)
+    cosines = np.mean([list(instance.orientation or ()) for instance in stack.instances], axis=0)
     return orthonormal_axes(cosines.tolist(), corner_mm=corner, tolerances=tolerances)
 
 

@@ -6,10 +6,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from numbat_registries import Diagnostic, notice, refuse
-
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.series.instance import Instance
+from numbat_registries import Diagnostic, notice, refuse
 
 
 def check_identity(instances: Sequence[Instance]) -> None:
@@ -74,7 +73,7 @@ def without_copies(
 def content_digest(ref: FileRef) -> str:
     """SHA-256 of a file's bytes."""
     with ref.open() as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def without_twins(

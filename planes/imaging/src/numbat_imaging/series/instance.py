@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from numbat_registries import refuse
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
@@ -12,6 +11,7 @@ from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import Header, PixelLocation
 from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
+from numbat_registries import refuse
 
 
 @dataclass(frozen=True, slots=True)

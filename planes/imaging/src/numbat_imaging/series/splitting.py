@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from numbat_registries import refuse
-
 from numbat_imaging.geometry.orientation import corner_displacement_mm
 from numbat_imaging.geometry.tolerances import Tolerances
 from numbat_imaging.series.instance import Instance
+from numbat_registries import refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +71,7 @@ def _first_number(stack: Stack) -> tuple[int, str]:
     return (min(numbers, default=0), stack.instances[0].sop_instance_uid)
 
 
-def _orientation_index(
-    instance: Instance, known: list[Instance], tolerances: Tolerances
-) -> str:
+def _orientation_index(instance: Instance, known: list[Instance], tolerances: Tolerances) -> str:
     if instance.orientation is None:
         return "none"
     spacing = instance.pixel_spacing_mm or (1.0, 1.0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numbat_registries import refuse
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
+from numbat_registries import refuse
 
 #: SOP classes of multi-frame images whose geometry lies in functional groups or nowhere.
 _ENHANCED = {

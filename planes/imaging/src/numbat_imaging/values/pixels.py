@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import threading
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numbat_registries import Refusal, refuse
 from numpy.typing import NDArray
 from pydicom import dcmread
 from pydicom.uid import UID
 
 from numbat_imaging.series.instance import Instance, PixelFormat
+from numbat_registries import Refusal, refuse
 
 Pixels = NDArray[Any]
 
 RGB = np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])
 
-#: A single plane larger than this is taken for a broken header (65535 × 65535 is the standard's end).
+#: A single plane larger than this is taken for a broken header.
 MAX_PLANE_BYTES = 1 << 31
 
 _decoding = threading.Lock()
@@ -49,13 +49,9 @@ def check_format(pixels: PixelFormat, *, file: str) -> None:
     if reasons:
         raise refuse("IMG-1401", file=file, reasons=reasons)
     grey = pixels.photometric in ("MONOCHROME1", "MONOCHROME2") and pixels.samples == 1
-    colour = (
-        pixels.photometric in _COLOUR and pixels.samples == 3 and pixels.bits_allocated == 8
-    )
+    colour = pixels.photometric in _COLOUR and pixels.samples == 3 and pixels.bits_allocated == 8
     if not grey and not colour:
-        raise refuse(
-            "IMG-1402", file=file, photometric=pixels.photometric, samples=pixels.samples
-        )
+        raise refuse("IMG-1402", file=file, photometric=pixels.photometric, samples=pixels.samples)
 
 
 def plane_bytes(pixels: PixelFormat) -> int:
@@ -99,20 +95,22 @@ def _read_native(instance: Instance, plane: Pixels) -> None:
         _refuse_length(instance, found=length)
     dtype = stored_dtype(pixels)
     direct = (
-        plane.dtype == dtype and plane.flags.c_contiguous and pixels.bits_stored == pixels.bits_allocated
+        plane.dtype == dtype
+        and plane.flags.c_contiguous
+        and pixels.bits_stored == pixels.bits_allocated
         and (pixels.little_endian or dtype.itemsize == 1)
     )
     with instance.ref.open() as stream:
         stream.seek(pixels.location.offset)
         if direct:
-            got = stream.readinto(memoryview(plane).cast("B"))  # type: ignore[attr-defined]
+            got = stream.readinto(memoryview(plane).cast("B"))  # type: ignore[attr-defined,arg-type]
             if got != size:
                 _refuse_length(instance, found=int(got or 0))
             return
         data = stream.read(size)
     if len(data) != size:
         _refuse_length(instance, found=len(data))
-    order = "<" if pixels.little_endian else ">"
+    order: Literal["<", ">"] = "<" if pixels.little_endian else ">"
     raw = np.frombuffer(data, dtype=dtype.newbyteorder(order)).reshape(plane.shape)
     plane[...] = without_unused_bits(raw.astype(dtype, copy=False), pixels)
 
@@ -141,7 +139,7 @@ def _refuse_length(instance: Instance, *, found: int) -> None:
 
 
 def _decoded(instance: Instance) -> Pixels:
-    from pydicom.pixels import get_decoder
+    from pydicom.pixels.decoders.base import get_decoder
 
     pixels = instance.pixels
     uid = UID(pixels.transfer_syntax_uid)
@@ -160,7 +158,7 @@ def _decoded(instance: Instance) -> Pixels:
         )
     array, remarks = _run_decoder(decoder, instance, name=uid.name)
     if remarks:
-        # pydicom warns where it cut off or made up pixels; a plane that needed that is not evidence.
+        # pydicom warns where it cut off or made up pixels: such a plane is no evidence.
         raise refuse(
             "IMG-1405", file=instance.ref.label, transfer_syntax=uid.name, fault=remarks[0]
         )
@@ -182,7 +180,7 @@ def _run_decoder(decoder: Any, instance: Instance, *, name: str) -> tuple[Pixels
             array, _ = decoder.as_array(dataset, index=0, raw=not colour)
         except Refusal:
             raise
-        except Exception as error:  # noqa: BLE001 - decoders fail with whatever their library has
+        except Exception as error:
             raise refuse(
                 "IMG-1405",
                 file=instance.ref.label,
@@ -212,4 +210,3 @@ def _packages(text: str) -> list[str]:
     # pydicom writes "pylibjpeg-libjpeg - requires numpy, pylibjpeg>=2.0 and pylibjpeg-libjpeg".
     needs = text.partition("requires")[2].replace(" and ", ",")
     return [part.strip().split(">")[0] for part in needs.split(",") if part.strip()]
-

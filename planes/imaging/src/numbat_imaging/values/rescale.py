@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numbat_registries import Diagnostic, notice, refuse
 from numpy.typing import NDArray
 
 from numbat_imaging.series.instance import Instance
+from numbat_registries import Diagnostic, notice, refuse
 
 
 @dataclass(frozen=True, slots=True)
