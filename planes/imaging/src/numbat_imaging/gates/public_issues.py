@@ -117,7 +117,7 @@ def _extra_slice(check: Check) -> None:
 
 
 def _tilt(check: Check) -> None:
-    """dcm2niix is up to 11.9 mm off at 20 degrees; by the coordinates the shear hits every slice."""
+    """dcm2niix is up to 11.9 mm off at 20 degrees; the coordinates say where each slice lies."""
     for angle in ("1", "2", "5", "20"):
         for tag in ("right", "absent", "opposite"):
             name = f"tilt-{angle}-tag-{tag}"
