@@ -29,6 +29,7 @@ class Publication:
         self._directory, self._room, self._overwrite = directory, room, overwrite
         self._names: list[str] = []
         self._retired: list[str] = []
+        self._renamed: list[str] = []
 
     def path(self, name: str) -> Path:
         """Where to write the file that will be published as `name`.
@@ -68,6 +69,8 @@ class Publication:
             done = self._room.with_name(self._room.name.replace(_WRITING, _WRITTEN))
             os.rename(self._room, done)
         except BaseException:
+            for name in self._renamed:
+                os.rename(self._directory / name, self._room / name)
             roll_back(self._room, self._directory)
             raise
         return done
@@ -91,6 +94,7 @@ class Publication:
                 raise
             _refuse_existing(self._directory, [name])
             os.rename(source, target)
+            self._renamed.append(name)
 
 
 @contextmanager
