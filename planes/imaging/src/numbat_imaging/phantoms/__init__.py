@@ -1,12 +1,16 @@
 """Synthetic scans whose every voxel says where it lies, and the faults that scans have."""
 
-from numbat_imaging.phantoms import catalogue, value_catalogue
+from numbat_imaging.phantoms import catalogue, content_catalogue, value_catalogue
 from numbat_imaging.phantoms.catalogue import Expected, Fault
 from numbat_imaging.phantoms.oracle import Agreement, agreement, slice_affine_lps_mm
 from numbat_imaging.phantoms.phantom import Phantom, derived_uid, write_datasets
 
 #: The single-frame fault matrix, and everything else that scans are known to do.
-FAULTS: dict[str, Fault] = {**catalogue.FAULTS, **value_catalogue.FAULTS}
+FAULTS: dict[str, Fault] = {
+    **catalogue.FAULTS,
+    **content_catalogue.FAULTS,
+    **value_catalogue.FAULTS,
+}
 
 __all__ = [
     "FAULTS",

@@ -1,4 +1,4 @@
-"""Every fault by name, with what a right reader makes of it."""
+"""Faults by name, with what a right reader makes of them; here those of place and orientation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Literal
 from pydicom import Dataset
 
 from numbat_imaging.phantoms import geometry_faults as geometry
-from numbat_imaging.phantoms import identity_faults as identity
-from numbat_imaging.phantoms import other_objects as objects
 from numbat_imaging.phantoms import pixel_faults as pixels
 from numbat_imaging.phantoms.geometry_faults import Transform
 from numbat_imaging.phantoms.phantom import Phantom, write_datasets
@@ -62,6 +60,11 @@ SMALL_STEP = Phantom(spacing_mm=(0.5, 0.5, 0.1))
 TWO_TIMES = Phantom(volumes=2)
 
 
+def refused(code: str) -> Expected:
+    """A right reader refuses with this code."""
+    return ("refused", code)
+
+
 def _turned(a_deg: float, b_deg: float) -> tuple[float, ...]:
     a, b = math.radians(a_deg), math.radians(b_deg)
     row = (math.cos(a), math.sin(a), 0.0)
@@ -69,19 +72,17 @@ def _turned(a_deg: float, b_deg: float) -> tuple[float, ...]:
     return (*row, *column)
 
 
-def _fault(
+def made_fault(
     name: str, says: str, expected: Expected, phantom: Phantom, *transforms: Transform
 ) -> Fault:
+    """A fault that transforms the slices of a phantom, in order."""
+
     def build() -> list[Dataset]:
         slices = phantom.slices()
         for transform in transforms:
             slices = transform(slices)
         return slices
 
-    return Fault(name, build, expected, says)
-
-
-def _object(name: str, says: str, expected: Expected, build: Callable[[], list[Dataset]]) -> Fault:
     return Fault(name, build, expected, says)
 
 
@@ -92,55 +93,55 @@ def _sound() -> list[Fault]:
     exact: Expected = ("volume", EXACT_MM)
     thirds = replace(CLEAN, spacing_mm=(1 / 3, 1 / 3, 0.3))
     return [
-        _fault("clean", "ten even slices", exact, CLEAN),
-        _fault("descending", "positions run against the normal", exact, down),
-        _fault("anisotropic", "three different spacings, not square", exact, anisotropic),
-        _fault("oblique", "turned about two axes", exact, oblique),
-        _fault(
+        made_fault("clean", "ten even slices", exact, CLEAN),
+        made_fault("descending", "positions run against the normal", exact, down),
+        made_fault("anisotropic", "three different spacings, not square", exact, anisotropic),
+        made_fault("oblique", "turned about two axes", exact, oblique),
+        made_fault(
             "sagittal",
             "normal along the patient's x",
             exact,
             replace(CLEAN, orientation=(0.0, 1.0, 0.0, 0.0, 0.0, -1.0)),
         ),
-        _fault("float-steps", "spacings with no finite decimal", exact, thirds),
-        _fault(
+        made_fault("float-steps", "spacings with no finite decimal", exact, thirds),
+        made_fault(
             "ds-jitter",
             "positions rounded at 0.0001 mm",
             ("volume", 0.001),
             CLEAN,
             geometry.jittered_text(1e-4),
         ),
-        _fault(
+        made_fault(
             "instance-numbers-shuffled",
             "numbers in no order of place",
             exact,
             CLEAN,
             geometry.shuffled_numbers,
         ),
-        _fault("single-slice", "one slice", exact, replace(CLEAN, shape=(32, 32, 1))),
-        _fault("two-slices", "two slices", exact, replace(CLEAN, shape=(32, 32, 2))),
-        _fault(
+        made_fault("single-slice", "one slice", exact, replace(CLEAN, shape=(32, 32, 1))),
+        made_fault("two-slices", "two slices", exact, replace(CLEAN, shape=(32, 32, 2))),
+        made_fault(
             "every-second-slice",
             "decimated evenly: still a grid",
             exact,
             CLEAN,
             geometry.every_second,
         ),
-        _fault(
+        made_fault(
             "last-two-missing",
             "nothing in the files says so",
             exact,
             CLEAN,
             geometry.without(-1, -2),
         ),
-        _fault(
+        made_fault(
             "first-two-missing",
             "only InstanceNumber hints at it",
             exact,
             CLEAN,
             geometry.without(0, 1),
         ),
-        _fault(
+        made_fault(
             "jitter-0.03",
             "0.03 mm up and down in turn",
             ("volume", LIMIT_MM),
@@ -151,53 +152,69 @@ def _sound() -> list[Fault]:
 
 
 def _positions() -> list[Fault]:
-    gap: Expected = ("refused", None)
-    uneven: Expected = ("refused", None)
     along = geometry.spread_along_normal
     return [
-        _fault("middle-slice-missing", "slice 5 of 10 missing", gap, CLEAN, geometry.without(5)),
-        _fault("two-gaps", "slices 3 and 7 of 10 missing", gap, CLEAN, geometry.without(3, 7)),
-        _fault(
+        made_fault(
+            "middle-slice-missing",
+            "slice 5 of 10 missing",
+            refused("IMG-1206"),
+            CLEAN,
+            geometry.without(5),
+        ),
+        made_fault(
+            "two-gaps",
+            "slices 3 and 7 of 10 missing",
+            refused("IMG-1206"),
+            CLEAN,
+            geometry.without(3, 7),
+        ),
+        made_fault(
             "one-of-three-missing",
             "slices 0, 2 and 3 of 4",
-            gap,
+            refused("IMG-1206"),
             replace(CLEAN, shape=(32, 32, 4)),
             geometry.without(1),
         ),
-        _fault(
+        made_fault(
             "thin-slice-missing",
             "one of ten at 0.1 mm missing",
-            gap,
+            refused("IMG-1206"),
             SMALL_STEP,
             geometry.without(5),
         ),
-        _fault(
+        made_fault(
             "last-two-missing-announced",
             "NumberOfSlices says ten",
-            gap,
+            refused("IMG-1216"),
             PET,
             geometry.without(-1, -2),
             pixels.announced_images(10),
         ),
-        _fault("two-slabs", "2 mm apart, then 5 mm", uneven, CLEAN, geometry.two_slabs(5.0, 2.0)),
-        _fault(
+        made_fault(
+            "two-slabs",
+            "2 mm apart, then 5 mm",
+            refused("IMG-1207"),
+            CLEAN,
+            geometry.two_slabs(5.0, 2.0),
+        ),
+        made_fault(
             "jitter-0.05",
             "0.05 mm up and down in turn",
-            uneven,
+            refused("IMG-1207"),
             LONG,
             along(lambda k: 0.05 * (-1) ** k),
         ),
-        _fault(
+        made_fault(
             "first-gap-0.09",
             "the first gap 0.09 mm wider",
-            uneven,
+            refused("IMG-1207"),
             LONG,
             along(lambda k: 0.09 * (k > 0)),
         ),
-        _fault(
+        made_fault(
             "drift-0.09",
             "0.09 mm a gap from slice 51",
-            uneven,
+            refused("IMG-1207"),
             LONG,
             along(lambda k: 0.09 * max(0, k - 50)),
         ),
@@ -209,7 +226,7 @@ def _tilts() -> list[Fault]:
     # The tag must not matter, so one long stack an angle is enough.
     short = replace(TILTED, shape=(16, 12, 20))
     return [
-        _fault(
+        made_fault(
             f"tilt-{angle:g}-tag-{tag}",
             f"gantry tilt {angle:g}°, its tag {tag}",
             kept,
@@ -222,276 +239,113 @@ def _tilts() -> list[Fault]:
 
 
 def _orientations() -> list[Fault]:
-    refused: Expected = ("refused", None)
     return [
-        _fault(
+        made_fault(
             "one-other-pixel-spacing",
             "slice 4 has 1.25 mm pixels",
-            refused,
+            refused("IMG-1204"),
             CLEAN,
             geometry.other_spacing(4),
         ),
-        _fault(
+        made_fault(
             "one-other-orientation",
             "slice 4 turned by 10°",
-            refused,
+            refused("IMG-1206"),
             CLEAN,
             geometry.other_orientation(4),
         ),
-        _fault(
+        made_fault(
             "localizer-inside",
             "a sagittal localizer in the series",
             ("split", 2),
             CLEAN,
             geometry.with_localizer,
         ),
-        _fault(
+        made_fault(
             "cosines-not-unit",
             "cosines of length 0.9",
-            refused,
+            refused("IMG-1202"),
             CLEAN,
             geometry.with_cosines((0.9, 0, 0, 0, 0.9, 0)),
         ),
-        _fault(
+        made_fault(
             "cosines-not-orthogonal",
             "85° between rows and columns",
-            refused,
+            refused("IMG-1203"),
             CLEAN,
             geometry.with_cosines(
                 (1, 0, 0, math.sin(math.radians(5)), math.cos(math.radians(5)), 0)
             ),
         ),
-        _fault(
+        made_fault(
             "cosines-zero",
             "all six cosines 0",
-            refused,
+            refused("IMG-1202"),
             CLEAN,
             geometry.with_cosines((0, 0, 0, 0, 0, 0)),
         ),
-        _fault(
+        made_fault(
             "pixel-spacing-zero",
             "PixelSpacing 0\\0",
-            refused,
+            refused("IMG-1205"),
             CLEAN,
             geometry.with_text("PixelSpacing", "0\\0"),
         ),
-        _fault(
+        made_fault(
             "pixel-spacing-one-value",
             "PixelSpacing 1",
-            refused,
+            refused("IMG-1012"),
             CLEAN,
             geometry.with_text("PixelSpacing", "1"),
         ),
-        _fault(
+        made_fault(
             "one-without-position",
             "slice 4 has no position",
-            refused,
+            refused("IMG-1201"),
             CLEAN,
             geometry.without_element("ImagePositionPatient", index=4),
         ),
-        _fault(
+        made_fault(
             "none-with-position",
             "no slice has a position",
-            refused,
+            refused("IMG-1201"),
             CLEAN,
             geometry.without_element("ImagePositionPatient"),
         ),
-        _fault(
+        made_fault(
             "none-with-orientation",
             "no slice has an orientation",
-            refused,
+            refused("IMG-1201"),
             CLEAN,
             geometry.without_element("ImageOrientationPatient"),
         ),
-        _fault(
+        made_fault(
             "position-nan",
             "NaN in a position",
-            refused,
+            refused("IMG-1012"),
             CLEAN,
             geometry.with_text("ImagePositionPatient", "-15.5\\NaN\\38.125", index=4),
         ),
-        _fault(
+        made_fault(
             "position-decimal-comma",
             "a decimal comma in a position",
-            refused,
+            refused("IMG-1012"),
             CLEAN,
             geometry.with_text("ImagePositionPatient", "-15,5\\-20,25\\38,125", index=4),
         ),
-        _fault(
+        made_fault(
             "position-two-values",
             "a position of two numbers",
-            refused,
+            refused("IMG-1012"),
             CLEAN,
             geometry.with_text("ImagePositionPatient", "-15.5\\-20.25", index=4),
         ),
     ]
 
 
-def _identities() -> list[Fault]:
-    refused: Expected = ("refused", None)
-    exact: Expected = ("volume", EXACT_MM)
-    return [
-        _fault(
-            "duplicate-same-pixels",
-            "slice 4 twice, two UIDs",
-            exact,
-            CLEAN,
-            identity.duplicate_position(4, same_pixels=True),
-        ),
-        _fault(
-            "duplicate-other-pixels",
-            "two images at one place",
-            refused,
-            CLEAN,
-            identity.duplicate_position(4, same_pixels=False),
-        ),
-        _fault(
-            "same-uid-other-pixels",
-            "one SOPInstanceUID, two contents",
-            refused,
-            CLEAN,
-            identity.same_uid_other_pixels(4),
-        ),
-        _fault(
-            "byte-identical-copy", "one file twice", exact, CLEAN, identity.byte_identical_copy(4)
-        ),
-        _fault(
-            "frame-of-reference-halves",
-            "two frames of reference, five slices each",
-            ("split", 2),
-            CLEAN,
-            identity.other_frame_of_reference(range(5, 10)),
-        ),
-        _fault(
-            "frame-of-reference-one",
-            "slice 4 in another frame of reference",
-            refused,
-            CLEAN,
-            identity.other_frame_of_reference([4]),
-        ),
-        _fault(
-            "two-patients",
-            "two patients under one series UID",
-            refused,
-            CLEAN,
-            identity.two_patients,
-        ),
-        _fault(
-            "two-studies", "two studies under one series UID", refused, CLEAN, identity.two_studies
-        ),
-    ]
-
-
-def _volumes() -> list[Fault]:
-    exact: Expected = ("volume", EXACT_MM)
-    by = [
-        _fault(
-            f"two-volumes-by-{axis}",
-            f"two volumes told apart by {axis}",
-            expected,
-            replace(TWO_TIMES, fourth_axis=axis),
-        )
-        for axis, expected in (
-            ("DiffusionBValue", exact),
-            ("AcquisitionNumber", exact),
-            ("TriggerTime", exact),
-            ("AcquisitionTime", exact),
-            ("EchoTime", ("split", 2)),
-            ("ImageType", ("split", 2)),
-            ("InstanceNumber", ("refused", None)),
-        )
-    ]
-    return [
-        _fault("two-time-points", "two time points", exact, TWO_TIMES),
-        _fault(
-            "two-time-points-one-missing",
-            "one image of 20 missing",
-            ("refused", None),
-            TWO_TIMES,
-            geometry.without(14),
-        ),
-        *by,
-    ]
-
-
-def _pixels() -> list[Fault]:
-    exact: Expected = ("volume", EXACT_MM)
-    refused: Expected = ("refused", None)
-    twelve = replace(CLEAN, bits_stored=12)
-    return [
-        _fault(
-            "mixed-pixel-representation",
-            "one signed slice among unsigned",
-            exact,
-            CLEAN,
-            pixels.mixed_representation(4),
-        ),
-        _fault(
-            "truncated-pixels", "one slice cut short", refused, CLEAN, pixels.truncated_pixels(4)
-        ),
-        _fault(
-            "pet-slope-per-slice",
-            "RescaleSlope differs by slice",
-            exact,
-            PET,
-            pixels.slope_per_slice,
-        ),
-        _fault(
-            "overlay-in-high-bits",
-            "an overlay above HighBit",
-            exact,
-            twelve,
-            pixels.overlay_in_high_bits,
-        ),
-        _fault(
-            "palette-colour",
-            "pixels are palette indices",
-            refused,
-            CLEAN,
-            pixels.colour_map_of_palette,
-        ),
-        _fault(
-            "mosaic-without-csa",
-            "a mosaic that does not say its tiles",
-            refused,
-            CLEAN,
-            pixels.undeclared_mosaic,
-        ),
-    ]
-
-
-def _objects() -> list[Fault]:
-    refused: Expected = ("refused", None)
-    aside: Expected = ("aside", None)
-    return [
-        _object(
-            "enhanced-mr", "enhanced MR, one file", refused, lambda: objects.enhanced(CLEAN, "MR")
-        ),
-        _object(
-            "enhanced-ct",
-            "enhanced CT, geometry in groups only",
-            refused,
-            lambda: objects.enhanced(CLEAN, "CT"),
-        ),
-        _object(
-            "segmentation", "a segmentation object", aside, lambda: objects.segmentation(CLEAN)
-        ),
-        _object("report", "a structured report", aside, lambda: objects.report(CLEAN)),
-    ]
-
-
-#: The single-frame fault matrix, and objects that are no single-frame images.
+#: The part of the single-frame fault matrix that lies in positions and orientations.
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for family in (
-        _sound,
-        _positions,
-        _tilts,
-        _orientations,
-        _identities,
-        _volumes,
-        _pixels,
-        _objects,
-    )
+    for family in (_sound, _positions, _tilts, _orientations)
     for fault in family()
 }

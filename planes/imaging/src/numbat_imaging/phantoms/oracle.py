@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,8 @@ def agreement(datasets: Sequence[Dataset], values: NDArray[Any], affine_lps_mm: 
                 strangers += 1
                 continue
             worst = max(worst, min(_displacement(ds, k, affine_lps_mm) for ds in candidates))
+    if strangers:
+        worst = math.inf
     return Agreement(worst, strangers, sum(key not in seen for key in known))
 
 
