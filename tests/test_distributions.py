@@ -77,6 +77,8 @@ def test_a_distribution_installs_alone(
     assert ("pysam" in present) <= (member.plane == "genomics")
 
     if member.plane is not None:
+        if member.extras:
+            environment.install_extras(member, built.wheels[member.distribution])
         _runs_its_gates(environment, member)
 
 

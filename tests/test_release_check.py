@@ -36,7 +36,9 @@ def test_a_plane_is_counted_from_its_files(tmp_path: Path, monkeypatch: pytest.M
         json.dumps({"codes": [{}, {}, {}, {}, {"retired_in": "0.1"}]})
     )
     monkeypatch.setattr(release_check, "ROOT", tmp_path)
-    member = Member(tmp_path / "planes" / "dental", "numbat-dental", "numbat_dental", (), "dental")
+    member = Member(
+        tmp_path / "planes" / "dental", "numbat-dental", "numbat_dental", (), (), "dental"
+    )
     assert counted_in_tree(member) == Counts(requirements=3, gates=2, codes=4)
 
 

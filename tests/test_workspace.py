@@ -143,7 +143,8 @@ def test_every_tool_of_an_environment_has_a_lower_bound() -> None:
         for environment in load_pyproject(ROOT)["tool"]["hatch"]["envs"].values()
         for text in environment.get("dependencies", [])
     ]
-    assert [t for t in texts if not _has_lower_bound(Requirement(t))] == []
+    outside = [text for text in texts if not text.startswith("numbat-")]
+    assert [text for text in outside if not _has_lower_bound(Requirement(text))] == []
 
 
 def _has_lower_bound(requirement: Requirement) -> bool:

@@ -99,6 +99,13 @@ class EmptyEnvironment:
         _run([*_uv(), "pip", "install", *python, *files], InstallError)
         _run([*_uv(), "pip", "check", *python], InstallError)
 
+    def install_extras(self, member: Member, wheel: Path) -> None:
+        """Install what the member's extras declare, its wheel and needed members being there."""
+        named = f"{member.distribution}[{','.join(member.extras)}] @ {wheel.as_uri()}"
+        _run(
+            [*_uv(), "pip", "install", "--quiet", "--python", str(self.python), named], InstallError
+        )
+
     def distributions(self) -> set[str]:
         """Names of all that is installed."""
         listed = self.run("-c", _LIST_DISTRIBUTIONS)

@@ -23,6 +23,7 @@ class Member:
     distribution: str
     package: str
     dependencies: tuple[Requirement, ...]
+    extras: tuple[str, ...]
     plane: str | None
     """Name under which it announces itself to the runner, or None."""
 
@@ -63,6 +64,7 @@ def _member(folder: Path) -> Member:
         distribution=project["name"],
         package=Path(package).name,
         dependencies=tuple(Requirement(text) for text in project.get("dependencies", ())),
+        extras=tuple(project.get("optional-dependencies", {})),
         plane=announced[0] if announced else None,
     )
 
