@@ -1,0 +1,1 @@
+"""The gates of the frameworks themselves: one module a gate."""
