@@ -15,6 +15,7 @@ from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import Disposition, FileAccount, scan
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.naming import stems
+from numbat_imaging.output.publishing import make_folder
 from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
 from numbat_imaging.series.instance import instance_from_header
 from numbat_imaging.series.splitting import Stack
@@ -151,11 +152,12 @@ def convert(
     Each stack is read, checked and only then published under its final names; a stack that is
     refused leaves no file. `on_scan` and `on_volume` are told (done, total).
 
-    Raises IMG-1801 when there is no image at all; the refusals of single stacks are in the result.
+    Raises IMG-1702 when `out` cannot be made, IMG-1801 when there is no image at all; the refusals
+    of single stacks are in the result.
     """
     chosen = options or Options()
     directory = Path(out)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     plan = plan_paths(paths, tolerances=chosen.tolerances, workers=workers, progress=on_scan)
     jobs = list(_jobs(plan, directory, chosen))
     outcomes = []
@@ -189,8 +191,12 @@ def _run_on_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(convert_stack, job) for job in jobs]):
-            yield future.result()
+        try:
+            for future in as_completed([pool.submit(convert_stack, job) for job in jobs]):
+                yield future.result()
+        finally:
+            # Who interrupts the first stack does not wait for the hundredth.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run_on_dask(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:

@@ -18,6 +18,7 @@ from numbat_imaging.series.fourth_axis import FourthAxis
 from numbat_imaging.series.grouping import prepare_stack
 from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack
+from numbat_imaging.values.pixels import check_format
 from numbat_imaging.values.rescale import ValueScale, common_scale
 from numbat_imaging.volume import grid_of, stack_notices
 from numbat_registries import Diagnostic, Refusal
@@ -158,6 +159,8 @@ def _report(
         prepared = prepare_stack(stack, tolerances=tolerances, fourth_axis=fourth_axis)
         grid = grid_of(prepared, tolerances=tolerances)
         members = [instance for volume in prepared.arrangement.volumes for instance in volume]
+        for instance in members:
+            check_format(instance.pixels, file=instance.ref.label)
         scale, found = common_scale(members)
     except Refusal as refusal:
         return _blank(name, stack.instances, refusal)

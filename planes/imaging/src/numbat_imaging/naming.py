@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack
+
+#: Room is left for suffixes such as ".nii.gz" within the 255 bytes that file systems allow.
+_LONGEST_STEM = 120
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9+=-]+")
 
@@ -17,13 +21,23 @@ def safe(text: str) -> str:
 
 
 def stems(stacks: Sequence[Stack]) -> list[str]:
-    """One name for each stack, all different, in the same order."""
-    names = [stem(stack) for stack in stacks]
-    taken: dict[str, int] = {}
+    """One name for each stack, in the same order, all different whatever their letter case."""
+    return unique_names([stem(stack) for stack in stacks])
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, those that several share numbered from 1; no number makes another's name."""
+    # Some file systems take "T1" and "t1" for one name.
+    shared = Counter(name.casefold() for name in names)
+    taken = {name for name, count in shared.items() if count == 1}
     unique = []
     for name in names:
-        taken[name] = taken.get(name, 0) + 1
-        unique.append(name if names.count(name) == 1 else f"{name}_{taken[name]}")
+        shown, number = name, 0
+        while shared[name.casefold()] > 1 and (not number or shown.casefold() in taken):
+            number += 1
+            shown = f"{name}_{number}"
+        taken.add(shown.casefold())
+        unique.append(shown)
     return unique
 
 
@@ -33,7 +47,7 @@ def stem(stack: Stack) -> str:
     number = "" if first.series_number is None else str(first.series_number)
     parts = [number, safe(first.series_description) or safe(first.modality) or "series"]
     parts += [_suffix(name, value, first) for name, value in stack.differs_by]
-    return "_".join(part for part in parts if part)
+    return "_".join(part for part in parts if part)[:_LONGEST_STEM]
 
 
 def _suffix(name: str, value: str, first: Instance) -> str:

@@ -83,7 +83,13 @@ class Volume:
     key: SeriesKey
 
     def values(self) -> NDArray[np.float64]:
-        """The voxels on their value scale, (i, j, k[, t]) float64, in `scale.unit`."""
+        """The voxels on their value scale, (i, j, k[, t]) float64, in `scale.unit`.
+
+        Colours get a last axis of three: red, green, blue.
+        """
+        if self.voxels.dtype.fields is not None:
+            channels = [np.asarray(self.voxels[name], np.float64) for name in "RGB"]
+            return np.stack(channels, axis=-1)
         return np.asarray(self.voxels, np.float64) * self.scale.slope + self.scale.intercept
 
     def at_lps_mm(self, index: Sequence[float]) -> NDArray[np.float64]:
@@ -225,6 +231,7 @@ def grid_of(
     in_plane = (spacing[1], spacing[0])
     positions = np.array([[i.position_lps_mm for i in volume] for volume in volumes], float)
     mean = positions.mean(axis=0)
+    _refuse_fewer_than_declared(first, len(volumes[0]))
     if len(volumes[0]) == 1:
         thickness, source = _thickness(first, slice_thickness_mm)
         grid = single_slice_grid(
@@ -233,7 +240,6 @@ def grid_of(
         _refuse_moved(positions, mean, tolerances.position_limit_mm(thickness))
         return grid
     extent = (first.pixels.columns * in_plane[0], first.pixels.rows * in_plane[1])
-    _refuse_fewer_than_declared(first, len(volumes[0]))
     grid = fit_grid(mean, prepared.axes, in_plane, extent_mm=extent, tolerances=tolerances)
     _refuse_moved(positions, mean, tolerances.position_limit_mm(float(grid.spacing_mm[2])))
     return grid

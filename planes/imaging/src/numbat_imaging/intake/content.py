@@ -8,6 +8,7 @@ from struct import unpack_from
 
 from pydicom.datadict import dictionary_has_tag
 
+from numbat_imaging.intake.archives import ZIP_MAGIC
 from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_imaging.intake.structure import (
     EXPLICIT_BE,
@@ -82,7 +83,7 @@ def _marked(start: bytes, *, complete: bool) -> Form | None:
         text = _PRINTABLE.fullmatch(start) is not None and len(start) > 132
         return None if text else Form(meta=None, fault="nothing readable follows the DICM mark")
     sign = _SIGNS.search(start, 0, _SIGNS_WITHIN)
-    if sign is None:
+    if sign is None or start[:4] in ZIP_MAGIC:
         return None
     fault = f"an element of DICOM lies at byte {sign.start()}, and none at the beginning"
     return Form(meta=None, data=sign.start(), fault=fault)

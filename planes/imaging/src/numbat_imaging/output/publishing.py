@@ -130,6 +130,17 @@ def publish(directory: str | os.PathLike[str], *, overwrite: bool = False) -> It
             os.close(held)
 
 
+def make_folder(directory: Path) -> None:
+    """A folder for results, before work is spent on them.
+
+    Raises IMG-1702 when it cannot be made.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
 def roll_back(room: Path, directory: Path) -> None:
     """Take back the names that a publication has given so far, and give back what was there."""
     for prepared in room.iterdir():

@@ -239,11 +239,10 @@ def get_pixels(ds: Dataset) -> NDArray[Any]:
     dtype = np.dtype(f"{order}{kind}{ds.BitsAllocated // 8}")
     shape = (ds.Rows, ds.Columns) + ((3,) if ds.SamplesPerPixel == 3 else ())
     count = int(np.prod(shape))
-    return (
-        np.frombuffer(ds.PixelData, dtype, count=count)
-        .reshape(shape)
-        .astype(dtype.newbyteorder("="))
-    )
+    data = ds.PixelData
+    if ds.BitsAllocated == 8 and order == ">" and ds["PixelData"].VR == "OW":
+        data = np.frombuffer(data, "u2").byteswap().tobytes()
+    return np.frombuffer(data, dtype, count=count).reshape(shape).astype(dtype.newbyteorder("="))
 
 
 def _order(ds: Dataset) -> Literal["<", ">"]:

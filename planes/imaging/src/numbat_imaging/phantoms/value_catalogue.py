@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pydicom import Dataset
+from pydicom.uid import ExplicitVRBigEndian
 
 from numbat_imaging.phantoms import geometry_faults as geometry
 from numbat_imaging.phantoms import value_faults as values
@@ -114,6 +115,80 @@ _FORMS = [
     ),
 ]
 
+#: What looks like one volume and is none, or would be read with other values than it has.
+_DECEPTIONS = [
+    _refused(
+        "time-points-interleaved",
+        "IMG-1307",
+        "every second slice is of another time",
+        _build(CLEAN, values.interleaved_times),
+    ),
+    _refused(
+        "weightings-interleaved",
+        "IMG-1307",
+        "every second slice has another b-value",
+        _build(CLEAN, values.interleaved_b_values),
+    ),
+    _refused(
+        "times-restart",
+        "IMG-1302",
+        "temporal positions restart in the second acquisition",
+        _build(replace(CLEAN, volumes=4), values.restarting_times),
+    ),
+    _refused(
+        "modality-lut",
+        "IMG-1504",
+        "a table instead of a slope",
+        _build(CLEAN, values.with_modality_lut),
+    ),
+    _refused(
+        "float-pixels",
+        "IMG-1401",
+        "pixels are floats",
+        _build(CLEAN, values.with_float_pixels),
+    ),
+    _refused(
+        "sign-unstated",
+        "IMG-1401",
+        "no PixelRepresentation",
+        _build(CLEAN, values.without_values("PixelRepresentation")),
+    ),
+    _refused(
+        "one-bit",
+        "IMG-1401",
+        "one bit a pixel",
+        _build(CLEAN, values.with_values(BitsAllocated=1, BitsStored=1, HighBit=0)),
+    ),
+    _exact(
+        "intercept-differs",
+        "one slice has another RescaleIntercept",
+        _build(replace(CLEAN, slope=1.0), values.with_values_in(4, RescaleIntercept="-7")),
+    ),
+    _exact(
+        "bytes-in-big-endian-words",
+        "8-bit pixels in big endian OW words",
+        _build(
+            replace(CLEAN, dtype="uint8", transfer_syntax_uid=ExplicitVRBigEndian),
+            values.in_words,
+        ),
+    ),
+    _exact("unsigned-32-bit", "32 bits, unsigned", _build(replace(CLEAN, dtype="uint32"))),
+    _exact(
+        "odd-bytes",
+        "an odd number of 8-bit pixels",
+        _build(replace(CLEAN, shape=(7, 5, 3), dtype="uint8")),
+    ),
+    _refused(
+        "one-pixel-spacing-swapped",
+        "IMG-1204",
+        "slice 4 has PixelSpacing in the other order",
+        _build(
+            replace(CLEAN, spacing_mm=(0.7, 1.3, 3.1)),
+            values.with_values_in(4, PixelSpacing=["0.7", "1.3"]),
+        ),
+    ),
+]
+
 _ANNOUNCED = [
     _exact(
         "fewer-than-announced",
@@ -165,5 +240,7 @@ _ANNOUNCED = [
 ]
 
 FAULTS: dict[str, Fault] = {
-    fault.name: fault for family in (_SCALES, _PIXELS, _FORMS, _ANNOUNCED) for fault in family
+    fault.name: fault
+    for family in (_SCALES, _PIXELS, _FORMS, _DECEPTIONS, _ANNOUNCED)
+    for fault in family
 }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from pydicom import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.uid import MPEG2MPML, JPEG2000Lossless
 
 from numbat_imaging.phantoms.geometry_faults import Slices, Transform, move
+from numbat_imaging.phantoms.phantom import get_pixels
 
 
 def with_values(**elements: Any) -> Transform:
@@ -45,6 +47,61 @@ def without_values(*keywords: str) -> Transform:
         return slices
 
     return transform
+
+
+def interleaved_times(slices: Slices) -> Slices:
+    """Every second slice is of the second time point."""
+    for index, ds in enumerate(slices):
+        ds.TemporalPositionIdentifier, ds.NumberOfTemporalPositions = index % 2 + 1, 2
+    return slices
+
+
+def interleaved_b_values(slices: Slices) -> Slices:
+    """Every second slice is diffusion weighted."""
+    for index, ds in enumerate(slices):
+        ds.DiffusionBValue = 1000.0 * (index % 2)
+        ds.DiffusionDirectionality = "ISOTROPIC"
+    return slices
+
+
+def restarting_times(slices: Slices) -> Slices:
+    """The temporal positions of four volumes run 1, 2 in each of two acquisitions."""
+    for ds in slices:
+        t = ds.TemporalPositionIdentifier - 1
+        ds.TemporalPositionIdentifier, ds.AcquisitionNumber = t % 2 + 1, t // 2 + 1
+        ds.NumberOfTemporalPositions = 2
+    return slices
+
+
+def with_modality_lut(slices: Slices) -> Slices:
+    """Values by a table (PS3.3 C.11.1.1)."""
+    for ds in slices:
+        item = Dataset()
+        item.add_new("LUTDescriptor", "US", [4, 0, 16])
+        item.add_new("LUTData", "US", [0, 10, 40, 90])
+        item.ModalityLUTType = "OD"
+        ds.ModalityLUTSequence = [item]
+    return slices
+
+
+def with_float_pixels(slices: Slices) -> Slices:
+    """FloatPixelData instead of PixelData (PS3.3 C.7.6.24)."""
+    for ds in slices:
+        plane = get_pixels(ds).astype("<f4")
+        for keyword in ("PixelData", "BitsStored", "HighBit", "PixelRepresentation"):
+            delattr(ds, keyword)
+        ds.BitsAllocated = 32
+        ds.FloatPixelData = plane.tobytes()
+    return slices
+
+
+def in_words(slices: Slices) -> Slices:
+    """8-bit pixels as OW words: in big endian the first pixel is the low byte (PS3.5 A.3)."""
+    for ds in slices:
+        data = np.frombuffer(ds.PixelData, "u2")
+        ds.PixelData = data.byteswap().tobytes()
+        ds["PixelData"].VR = "OW"
+    return slices
 
 
 def in_video_syntax(slices: Slices) -> Slices:

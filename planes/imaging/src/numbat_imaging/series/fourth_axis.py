@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class FourthAxis:
     """What the fourth index of a volume counts.
 
     `name` is time, diffusion, cardiac-phase, acquisition or instance-order; `values` has one entry
-    for each volume, in `unit` ("" for a plain number).
+    for each volume, in `unit` ("" for a plain number); clock times count from the first volume.
     """
 
     name: str
@@ -33,12 +34,16 @@ class FourthAxis:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A header value that may tell the volumes of one stack apart."""
+    """A header value that may tell the volumes of one stack apart.
+
+    `is_one_state`: no volume holds images with several of its values, whatever else names the axis.
+    """
 
     name: str
     axis: str
     unit: str
     value: Callable[[Instance], Hashable | None]
+    is_one_state: bool = False
 
 
 def _diffusion(instance: Instance) -> Hashable | None:
@@ -50,28 +55,37 @@ def _diffusion(instance: Instance) -> Hashable | None:
     return (round(gradient.b_value_s_mm2, 3), rounded)
 
 
-def seconds_of_day(text: str | None) -> float | None:
-    """A DICOM TM or DT value as seconds of the day; None when it is not one."""
+#: Counting from a near day keeps microseconds exact.
+_YEAR_2000 = datetime(2000, 1, 1).toordinal()
+
+
+def clock_s(text: str | None) -> float | None:
+    """A DICOM TM as seconds since midnight, a DT as seconds since 2000; None when it is neither."""
     if not text:
         return None
     digits = text.split("+")[0].split("-")[0]
-    clock = digits[8:] if len(digits.split(".")[0]) > 8 else digits
+    dated = len(digits.split(".")[0]) > 8
+    clock = digits[8:] if dated else digits
+    try:
+        days = datetime.strptime(digits[:8], "%Y%m%d").toordinal() - _YEAR_2000 if dated else 0
+    except ValueError:
+        return None
     whole, _, fraction = clock.partition(".")
     if not whole.isdigit() or len(whole) not in (2, 4, 6) or (fraction and not fraction.isdigit()):
         return None
     hours, minutes, seconds = int(whole[:2]), int(whole[2:4] or 0), int(whole[4:6] or 0)
-    return hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction or 0}")
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds + float(f"0.{fraction or 0}")
 
 
 #: Tried in this order; the first key (or pair of keys) under which every volume has every position
 #: exactly once names the axis.
 KEYS = (
-    Key("TemporalPositionIdentifier", "time", "", lambda i: i.temporal_position),
-    Key("b-value and gradient direction", "diffusion", "s/mm2", _diffusion),
+    Key("TemporalPositionIdentifier", "time", "", lambda i: i.temporal_position, True),
+    Key("b-value and gradient direction", "diffusion", "s/mm2", _diffusion, True),
     Key("AcquisitionNumber", "acquisition", "", lambda i: i.acquisition_number),
     Key("TriggerTime", "cardiac-phase", "ms", lambda i: i.trigger_time_ms),
-    Key("AcquisitionTime", "time", "s", lambda i: seconds_of_day(i.acquisition_time)),
-    Key("ContentTime", "time", "s", lambda i: seconds_of_day(i.content_time)),
+    Key("AcquisitionTime", "time", "s", lambda i: clock_s(i.acquisition_time)),
+    Key("ContentTime", "time", "s", lambda i: clock_s(i.content_time)),
 )
 
 #: Names that a caller may ask for.
@@ -118,15 +132,40 @@ def arrange(
 
     Raises IMG-1301 when a position holds several images and one volume is otherwise complete,
     IMG-1302 when no key of the files tells the volumes apart, IMG-1303 when some volumes lack
-    positions, IMG-1304 for an axis that the files do not support.
+    positions, IMG-1304 for an axis that the files do not support, IMG-1307 when a volume mixes
+    temporal positions or diffusion weightings.
     """
+    arrangement = _arrange(instances, normal, tolerances=tolerances, fourth_axis=fourth_axis)
+    for volume in arrangement.volumes:
+        _refuse_mixed(volume)
+    return arrangement
+
+
+def _refuse_mixed(volume: Sequence[Instance]) -> None:
+    for key in KEYS:
+        states = Counter(key.value(instance) for instance in volume) if key.is_one_state else {}
+        if len(states) > 1:
+            raise refuse(
+                "IMG-1307",
+                mixed=key.name,
+                states=len(states),
+                images_of_each=sorted(states.values(), reverse=True),
+            )
+
+
+def _arrange(
+    instances: Sequence[Instance],
+    normal: Array,
+    *,
+    tolerances: Tolerances,
+    fourth_axis: str | None,
+) -> Arrangement:
     labels, levels = position_classes(instances, normal, tolerances)
     counts = np.bincount(labels, minlength=len(levels))
     if counts.max() == 1 and fourth_axis is None:
         order = np.argsort(labels)
         return Arrangement((tuple(instances[k] for k in order),), None)
-    keys = [key for key in KEYS if fourth_axis in (None, key.axis)]
-    for chosen in _candidates(keys):
+    for chosen in _candidates([key for key in KEYS if fourth_axis in (None, key.axis)]):
         volumes = _volumes_by(chosen, instances, labels, len(levels))
         if volumes is not None:
             return _arranged(volumes, chosen)
@@ -135,8 +174,10 @@ def arrange(
 
 def _candidates(keys: Sequence[Key]) -> Iterator[tuple[Key, ...]]:
     yield from ((key,) for key in keys)
-    # A diffusion scan repeats its b = 0 volumes: a second key tells the repeats apart.
-    yield from ((first, second) for first, second in combinations(keys, 2))
+    # A diffusion scan repeats its b = 0 volumes: a second key tells the repeats apart. Any other
+    # pair would give two volumes one value on the axis, and no order between them.
+    repeated = [key for key in keys if key.axis == "diffusion"]
+    yield from ((key, other) for key in repeated for other in KEYS if other is not key)
 
 
 def _volumes_by(
@@ -160,6 +201,8 @@ def _arranged(volumes: dict[Hashable, list[Instance]], chosen: tuple[Key, ...]) 
         volumes.items(), key=_first_instance_number if leading.axis == "diffusion" else _key
     )
     values = tuple(_axis_value(leading, group[0]) for _, group in ranked)
+    if leading.unit == "s":
+        values = tuple(round(value - values[0], 6) for value in values)
     axis = FourthAxis(leading.axis, values, leading.unit)
     return Arrangement(tuple(tuple(group) for _, group in ranked), axis)
 

@@ -81,18 +81,19 @@ def without_twins(
 ) -> tuple[list[Instance], list[tuple[Instance, Diagnostic]]]:
     """The instances with one of each pair that lies at one position with the same stored pixels.
 
-    `labels` gives the slice position of each instance. Images at one position with other pixels
-    both stay: what they are is for the fourth axis to say, or for a refusal.
+    `labels` gives the slice position of each instance. A twin also has the same place in the plane,
+    the same value scale, time, trigger, acquisition and gradient. Images at one position that are no
+    twins both stay: what they are is for the fourth axis to say, or for a refusal.
     """
     kept: list[Instance] = []
     aside: list[tuple[Instance, Diagnostic]] = []
-    seen: dict[tuple[int, str, float, float], Instance] = {}
+    seen: dict[tuple[object, ...], Instance] = {}
     crowded = {label for label, count in Counter(labels).items() if count > 1}
     for instance, label in zip(instances, labels, strict=True):
         if label not in crowded:
             kept.append(instance)
             continue
-        key = (label, pixel_digest(instance), instance.rescale.slope, instance.rescale.intercept)
+        key = (label, pixel_digest(instance), *_meaning(instance))
         first = seen.setdefault(key, instance)
         if first is instance:
             kept.append(instance)
@@ -101,6 +102,19 @@ def without_twins(
                 (instance, notice("IMG-1105", file=instance.ref.label, twin_of=first.ref.label))
             )
     return kept, aside
+
+
+def _meaning(instance: Instance) -> tuple[object, ...]:
+    # Two blank images of two time points have the same pixels and are no twins.
+    return (
+        instance.position_lps_mm,
+        instance.rescale,
+        instance.gradient,
+        instance.temporal_position,
+        instance.trigger_time_ms,
+        instance.acquisition_number,
+        instance.acquisition_time,
+    )
 
 
 def pixel_digest(instance: Instance) -> str:

@@ -91,8 +91,9 @@ def instance_from_header(header: Header) -> Instance:
     """The typed values of one image header.
 
     Raises IMG-1012 for an element that cannot be read as its meaning demands, IMG-1016 for an
-    object that is no image, IMG-1017 for a missing identifier, IMG-14xx for a pixel description
-    that contradicts itself, and IMG-16xx for forms that this phase does not read.
+    object that is no image, IMG-1017 for a missing identifier, IMG-1401 for a pixel description
+    that lacks what its values hang on, IMG-1502 and IMG-1504 for a value scale, and IMG-16xx for
+    forms that this phase does not read.
     """
     ds = header.dataset
     sop_class = elements.uid(ds, "SOPClassUID") or ""
@@ -126,9 +127,8 @@ def instance_from_header(header: Header) -> Instance:
         temporal_position=elements.integer(ds, "TemporalPositionIdentifier"),
         temporal_positions=elements.integer(ds, "NumberOfTemporalPositions"),
         trigger_time_ms=elements.decimal(ds, "TriggerTime"),
-        acquisition_time=elements.text(ds, "AcquisitionDateTime")
-        or elements.text(ds, "AcquisitionTime"),
-        content_time=elements.text(ds, "ContentTime"),
+        acquisition_time=elements.text(ds, "AcquisitionDateTime") or _dated(ds, "Acquisition"),
+        content_time=_dated(ds, "Content"),
         convolution_kernel="\\".join(elements.texts(ds, "ConvolutionKernel")),
         images_announced=elements.integer(ds, "ImagesInAcquisition"),
         slices_declared=elements.integer(ds, "NumberOfSlices"),
@@ -142,6 +142,12 @@ def _required_uid(ds: Dataset, keyword: str) -> str:
     if value is None:
         raise refuse("IMG-1017", keyword=keyword)
     return value
+
+
+def _dated(ds: Dataset, what: str) -> str | None:
+    # With its date, so that a scan over midnight stays in order.
+    time, date = elements.text(ds, f"{what}Time"), elements.text(ds, f"{what}Date") or ""
+    return f"{date}{time}" if time and len(date) == 8 and date.isdigit() else time
 
 
 def _first_integer(ds: Dataset, keyword: str) -> int | None:
@@ -168,7 +174,12 @@ def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
             sop_class=sop_class,
             modality=elements.text(ds, "Modality") or "",
         )
-    allocated = elements.integer(ds, "BitsAllocated") or 16
+    allocated = elements.integer(ds, "BitsAllocated") or 0
+    representation = elements.integer(ds, "PixelRepresentation")
+    if header.pixel.keyword == "PixelData" and not (allocated and representation in (0, 1)):
+        reasons = ["BitsAllocated is absent"] * (not allocated)
+        reasons += ["PixelRepresentation is neither 0 nor 1"] * (representation not in (0, 1))
+        raise refuse("IMG-1401", file=header.ref.label, reasons=reasons)
     stored = elements.integer(ds, "BitsStored") or allocated
     high = elements.integer(ds, "HighBit")
     return PixelFormat(
@@ -179,7 +190,7 @@ def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
         bits_allocated=allocated,
         bits_stored=stored,
         high_bit=stored - 1 if high is None else high,
-        signed=elements.integer(ds, "PixelRepresentation") == 1,
+        signed=representation == 1,
         planar=elements.integer(ds, "PlanarConfiguration") or 0,
         transfer_syntax_uid=header.transfer_syntax_uid,
         location=header.pixel,
@@ -189,6 +200,8 @@ def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
 
 
 def _rescale(ds: Dataset) -> Rescale:
+    if elements.has(ds, "ModalityLUTSequence"):
+        raise refuse("IMG-1504", form="a Modality LUT table")
     slope = elements.decimal(ds, "RescaleSlope")
     intercept = elements.decimal(ds, "RescaleIntercept")
     if slope is None and intercept is None:

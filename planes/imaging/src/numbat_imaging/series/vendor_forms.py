@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
@@ -52,13 +54,15 @@ def refuse_unread_forms(ds: Dataset, *, sop_class: str) -> None:
 
 
 def _refuse_philips_scale(ds: Dataset) -> None:
-    scale = elements.private(ds, 0x2005, "Philips MR Imaging DD 001", 0x0E)
+    scale = elements.private(ds, 0x2005, "Philips MR Imaging DD 001", 0x0E, vr="FL")
     if scale is None:
         return
+    if not isinstance(scale, int | float) or not math.isfinite(scale):
+        raise refuse("IMG-1504", form="a Philips scale slope that is no number")
     slope = elements.decimal(ds, "RescaleSlope") or 1.0
     # 1 / scale slope is the factor to floating point values: when it equals RescaleSlope the two
     # scales are one and nothing is ambiguous.
-    precise = 1.0 / float(scale) if float(scale) else 0.0
+    precise = 1.0 / scale if scale else 0.0
     if abs(precise - slope) > 1e-6 * abs(slope):
         raise refuse("IMG-1604", displayed_slope=slope, precise_slope=precise)
 
@@ -77,6 +81,8 @@ def vendor_split_value(ds: Dataset) -> str:
     """
     if not (elements.text(ds, "Manufacturer") or "").upper().startswith("GE"):
         return ""
-    component, flag = (elements.private(ds, 0x0043, "GEMS_PARM_01", at) for at in (0x2F, 0x30))
+    component, flag = (
+        elements.private(ds, 0x0043, "GEMS_PARM_01", at, vr="SS") for at in (0x2F, 0x30)
+    )
     shown = "diffusion" if str(flag) in _GE_DIFFUSION_FLAGS else "" if flag is None else str(flag)
     return "\\".join(("" if component is None else str(component), shown))

@@ -37,6 +37,7 @@ def check_format(pixels: PixelFormat, *, file: str) -> None:
     faults = [
         (pixels.rows < 1 or pixels.columns < 1, "Rows and Columns must be positive"),
         (pixels.bits_allocated not in (8, 16, 32), "BitsAllocated must be 8, 16 or 32 here"),
+        (pixels.location.keyword != "PixelData", "floating point pixels are not read yet"),
         (not 1 <= pixels.bits_stored <= pixels.bits_allocated, "BitsStored outside BitsAllocated"),
         (
             not pixels.bits_stored - 1 <= pixels.high_bit < pixels.bits_allocated,
@@ -49,7 +50,8 @@ def check_format(pixels: PixelFormat, *, file: str) -> None:
     if reasons:
         raise refuse("IMG-1401", file=file, reasons=reasons)
     grey = pixels.photometric in ("MONOCHROME1", "MONOCHROME2") and pixels.samples == 1
-    colour = pixels.photometric in _COLOUR and pixels.samples == 3 and pixels.bits_allocated == 8
+    whole_bytes = pixels.bits_allocated == pixels.bits_stored == 8 and not pixels.signed
+    colour = pixels.photometric in _COLOUR and pixels.samples == 3 and whole_bytes
     if not grey and not colour:
         raise refuse("IMG-1402", file=file, photometric=pixels.photometric, samples=pixels.samples)
 
@@ -98,8 +100,10 @@ def _read_native(instance: Instance, plane: Pixels) -> None:
         plane.dtype == dtype
         and plane.flags.c_contiguous
         and pixels.bits_stored == pixels.bits_allocated
-        and (pixels.little_endian or dtype.itemsize == 1)
+        and pixels.little_endian
     )
+    # Two 8-bit pixels to an OW word: in big endian the first is the low byte (PS3.5 A.3, D.1).
+    swapped = not pixels.little_endian and dtype.itemsize == 1 and pixels.location.vr == "OW"
     with instance.ref.open() as stream:
         stream.seek(pixels.location.offset)
         if direct:
@@ -107,11 +111,14 @@ def _read_native(instance: Instance, plane: Pixels) -> None:
             if got != size:
                 _refuse_length(instance, found=int(got or 0))
             return
-        data = stream.read(size)
-    if len(data) != size:
+        data = stream.read(size + size % 2 if swapped else size)
+    if len(data) < size:
         _refuse_length(instance, found=len(data))
+    if swapped:
+        data = np.frombuffer(data, "u2").byteswap().tobytes()
     order: Literal["<", ">"] = "<" if pixels.little_endian else ">"
-    raw = np.frombuffer(data, dtype=dtype.newbyteorder(order)).reshape(plane.shape)
+    found = np.frombuffer(data, dtype=dtype.newbyteorder(order), count=plane.size)
+    raw = found.reshape(plane.shape)
     plane[...] = without_unused_bits(raw.astype(dtype, copy=False), pixels)
 
 

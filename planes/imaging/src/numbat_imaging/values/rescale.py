@@ -30,9 +30,12 @@ class ValueScale:
 def common_scale(instances: Sequence[Instance]) -> tuple[ValueScale, list[Diagnostic]]:
     """The scale of a stack; `applied` when it differs from slice to slice.
 
-    Raises IMG-1501 when the slices have different units.
+    Raises IMG-1501 when the slices have different units, IMG-1504 for a rescale of colours.
     """
     rescales = {instance.rescale for instance in instances}
+    coloured = any(instance.pixels.samples > 1 for instance in instances)
+    if coloured and any((r.slope, r.intercept) != (1.0, 0.0) for r in rescales):
+        raise refuse("IMG-1504", form="a rescale of colour pixels")
     units = sorted({str(rescale.unit) for rescale in rescales})
     if len(units) > 1:
         raise refuse("IMG-1501", units=units)
