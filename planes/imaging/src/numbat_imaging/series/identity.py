@@ -82,8 +82,8 @@ def without_twins(
     """The instances with one of each pair that lies at one position with the same stored pixels.
 
     `labels` gives the slice position of each instance. A twin also has the same place in the plane,
-    the same value scale, time, trigger, acquisition and gradient. Images at one position that are no
-    twins both stay: what they are is for the fourth axis to say, or for a refusal.
+    value scale, time, trigger, acquisition and gradient. Images at one position that are no twins
+    both stay: what they are is for the fourth axis to say, or for a refusal.
     """
     kept: list[Instance] = []
     aside: list[tuple[Instance, Diagnostic]] = []
