@@ -58,9 +58,9 @@ class Distributions:
     wheels: dict[str, Path]
     sdists: dict[str, Path]
 
-    def wheels_for(self, member: Member) -> list[Path]:
-        """The member's wheel and those of the members it declares."""
-        return [self.wheels[needed.distribution] for needed in closure(member)]
+    def wheels_for(self, member: Member) -> dict[str, Path]:
+        """The member's wheel and those of the members it declares, by distribution name."""
+        return {needed.distribution: self.wheels[needed.distribution] for needed in closure(member)}
 
 
 def build_from_sdist(sdist: Path, work: Path, into: Path) -> Path:
@@ -99,12 +99,13 @@ class EmptyEnvironment:
         _run([*_uv(), "pip", "install", *python, *files], InstallError)
         _run([*_uv(), "pip", "check", *python], InstallError)
 
-    def install_extras(self, member: Member, wheel: Path) -> None:
-        """Install what the member's extras declare, its wheel and needed members being there."""
-        named = f"{member.distribution}[{','.join(member.extras)}] @ {wheel.as_uri()}"
-        _run(
-            [*_uv(), "pip", "install", "--quiet", "--python", str(self.python), named], InstallError
-        )
+    def install_extras(self, member: Member, wheels: dict[str, Path]) -> None:
+        """Install what the member's extras declare; `wheels` are the member's and its needs'."""
+        own = wheels[member.distribution].as_uri()
+        others = [str(file) for name, file in wheels.items() if name != member.distribution]
+        named = f"{member.distribution}[{','.join(member.extras)}] @ {own}"
+        python = ["--quiet", "--python", str(self.python)]
+        _run([*_uv(), "pip", "install", *python, named, *others], InstallError)
 
     def distributions(self) -> set[str]:
         """Names of all that is installed."""
