@@ -98,7 +98,7 @@ def test_the_account_as_json_has_no_absolute_paths(tmp_path: Path, explicit: Any
     records = {record["file"]: record for record in account.to_dict()["records"]}
     assert records["z.zip!/a"]["sha256"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
     assert records["g"]["disposition"] == "used"
-    assert account.to_dict()["files"] == len(records) == 8
+    assert account.to_dict()["files"] == len(records) == 9
 
 
 def test_the_series_code_revises_the_account(tmp_path: Path, explicit: Any) -> None:

@@ -201,6 +201,14 @@ def test_text_in_its_character_set() -> None:
         assert "Sch" not in told[0].message
 
 
+def test_names_that_differ_only_in_undecodable_bytes_differ() -> None:
+    names = [raw("PatientName", "PN", name.encode("latin-1")) for name in ("Müller", "Möller")]
+    assert elements.text(names[0], "PatientName") == elements.text(names[1], "PatientName")
+    assert elements.distinct(names[0], "PatientName") != elements.distinct(names[1], "PatientName")
+    assert elements.distinct(raw("PatientName", "PN", b"A^B "), "PatientName") == "A^B"
+    assert elements.distinct(Dataset(), "PatientName") == ""
+
+
 def test_several_texts() -> None:
     ds = raw("ImageType", "CS", b"ORIGINAL\\PRIMARY \\\\AXIAL ")
     assert elements.texts(ds, "ImageType") == ("ORIGINAL", "PRIMARY", "", "AXIAL")

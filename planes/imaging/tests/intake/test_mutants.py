@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import struct
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from numbat_imaging.intake.headers import Header, read_header
 from numbat_registries import Refusal
 
 #: How many mutants a run tries; thousands are for runs by hand.
-MUTANTS = int(os.environ.get("NUMBAT_MUTANTS", "400"))
+MUTANTS = int(os.environ.get("NUMBAT_MUTANTS", "300"))
 
 SEEDS = (
     "CT_small.dcm",
@@ -42,8 +41,6 @@ SEEDS = (
 EXTREMES = (0, 1, 7, 0x7FFF, 0xFFFE, 0xFFFF)
 WIDE_EXTREMES = (0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 DELIMITERS = (b"\xfe\xff\x00\xe0", b"\xfe\xff\x0d\xe0", b"\xfe\xff\xdd\xe0")
-SLOWEST_S = 5.0
-MOST_MEMORY_BYTES = 50 << 20
 
 
 def seed_files() -> list[Path]:
@@ -140,20 +137,14 @@ def test_mutants(tmp_path: Path) -> None:
     seeds = [path.read_bytes() for path in seed_files()]
     path = tmp_path / "mutant"
     counts: Counter[str] = Counter()
-    slowest = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for number in range(MUTANTS):
             path.write_bytes(mutate(rng.choice(seeds), rng))
-            started = time.process_time()
             try:
                 counts[outcome(FileRef(str(path)))] += 1
             except Exception as fault:
-                kept = Path("/tmp") / f"mutant-{number}"
-                kept.write_bytes(path.read_bytes())
-                raise AssertionError(f"mutant {number} kept as {kept}") from fault
-            slowest = max(slowest, time.process_time() - started)
+                raise AssertionError(f"mutant {number} kept as {path}") from fault
     assert counts["header"] > MUTANTS // 10
     assert sum(counts.values()) == MUTANTS
     assert len(counts) > 4, counts
-    print(counts, f"slowest {slowest:.2f} s")

@@ -16,7 +16,7 @@ SETS = ("fuzz_malformed", "pydicom_data", "misc_dicom", "encapsulation", "dcm2ni
 
 #: By CASES.tsv malformed by design in a way that leaves no whole header.
 BROKEN = {
-    "TC0233_rows_US_as_UL.dcm": "IMG-1011",
+    "TC0233_rows_US_as_UL.dcm": "IMG-1010",
     "TC0345_deflate_corrupt.dcm": "IMG-1010",
     "TC0383_no_dicm.dcm": "IMG-1010",
     "TC0401_invalid_ts.dcm": "IMG-1015",

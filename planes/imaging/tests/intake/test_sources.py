@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import socket
 import struct
-import time
 import tracemalloc
 import warnings
 import zipfile
@@ -228,10 +228,9 @@ def test_broken_zips_are_refused(tmp_path: Path, explicit: Any) -> None:
     assert settled(found) == {
         "cut.zip": "IMG-1005", "damaged.zip": "IMG-1009", "mark.zip": "IMG-1005",
     }  # fmt: skip
-    with pytest.raises(Refusal) as caught, found.files[0].open():
-        found.files[0].open().read()
-        raise AssertionError("the damage was not seen")
-    assert caught.value.code in ("IMG-1002", "IMG-1020")
+    with found.files[0].open() as stream, pytest.raises(Refusal) as caught:
+        stream.read()
+    assert caught.value.code == "IMG-1020"
 
 
 def test_archives_are_opened_once_and_their_number_is_bounded(
@@ -248,19 +247,25 @@ def test_archives_are_opened_once_and_their_number_is_bounded(
         stream.close()
 
 
-def test_a_zip_of_many_members_is_read_in_reasonable_work(tmp_path: Path, explicit: Any) -> None:
-    (tmp_path / "z.zip").write_bytes(packed({f"{n:05d}": explicit.file() for n in range(2000)}))
-    started = time.process_time()
+def test_a_zip_of_many_members_is_opened_once(
+    tmp_path: Path, explicit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    real = zipfile.ZipFile
+
+    def counted(source: Any) -> zipfile.ZipFile:
+        opened.append(source)
+        return real(source)
+
+    (tmp_path / "z.zip").write_bytes(packed({f"{n:05d}": explicit.file() for n in range(300)}))
+    monkeypatch.setattr(zipfile, "ZipFile", counted)
     headers = [read_header(ref) for ref in find_files(tmp_path).files]
     assert None not in headers
-    assert len(headers) == 2000
-    # Opening the archive anew for each member would take minutes.
-    assert time.process_time() - started < 60
+    assert len(headers) == 300
+    assert len(opened) == 1
 
 
 def test_references_sort_label_and_travel(tmp_path: Path) -> None:
-    import pickle
-
     refs = [FileRef("/d/b"), FileRef("/d/a", "y"), FileRef("/d/a"), FileRef("/d/a/c")]
     assert sorted(refs) == [FileRef("/d/a"), FileRef("/d/a", "y"), FileRef("/d/a/c"), refs[0]]
     ref = FileRef("/data/study/x.zip", "in/1", (3,), root="/data")

@@ -15,7 +15,7 @@ from numbat_imaging.intake.directories import (
     medium_name,
     missing_records,
 )
-from numbat_imaging.intake.files import FileRef, stream_faults
+from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import Header, read_header
 from numbat_imaging.intake.limits import DEFAULT_LIMITS, Limits
 from numbat_imaging.intake.records import Disposition, FileRecord, refused, set_aside
@@ -217,7 +217,7 @@ class _ChunkReader:
 
 
 def _digest(ref: FileRef) -> str:
-    with stream_faults(ref), ref.open() as stream:
+    with ref.open() as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
 
 

@@ -8,7 +8,6 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from typing import IO, cast
 
 from numbat_imaging.intake.limits import DEFAULT_LIMITS, Limits
@@ -37,9 +36,7 @@ class Member:
     is_archive: bool = False
 
 
-def open_member(
-    path: str, at: tuple[int, ...], name: str, *, label: str
-) -> tuple[BufferedReader, int]:
+def open_member(path: str, at: tuple[int, ...], name: str, *, label: str) -> tuple[IO[bytes], int]:
     """A seekable stream of one member, and its declared size in bytes.
 
     Raises IMG-1005 for a broken archive or an unknown member, IMG-1006 for an encrypted one and
@@ -54,7 +51,7 @@ def open_member(
     if refusal is not None:
         raise refusal
     try:
-        return BufferedReader(cast("BufferedReader", archive.open(info))), info.file_size
+        return archive.open(info), info.file_size
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as fault:
         raise refuse("IMG-1005", file=label, reason=_reason(fault)) from fault
 

@@ -47,9 +47,11 @@ def decode_text(value: bytes, encodings: tuple[str, ...]) -> tuple[str, bool]:
     if len(encodings) > 1 or _ESCAPE in value:
         return _with_extensions(value, encodings)
     codec = encodings[0] if encodings else DEFAULT_ENCODING
+    if codec == DEFAULT_ENCODING:
+        # The default repertoire is ASCII: other bytes mean nothing in it, whatever they often are.
+        return value.decode("ascii", "replace"), False
     try:
-        text = value.decode(codec)
-        return text, codec != DEFAULT_ENCODING
+        return value.decode(codec), True
     except (UnicodeDecodeError, LookupError):
         return value.decode("utf-8" if codec == "utf8" else "ascii", "replace"), False
 

@@ -20,6 +20,7 @@ from pydicom.datadict import dictionary_VR, keyword_for_tag, tag_for_keyword
 from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.sequence import Sequence
 from pydicom.tag import BaseTag, Tag
+from pydicom.valuerep import PersonName
 
 from numbat_imaging.intake.charsets import decode_text, encodings_of
 from numbat_imaging.intake.limits import DEFAULT_LIMITS
@@ -74,6 +75,19 @@ def text(
         return None
     joined = found.strip(" \0\r\n\t") if "\\" not in found else _stripped(found)
     return joined or None
+
+
+def distinct(ds: Dataset, keyword: Key) -> str:
+    """The text for comparison alone: two values that differ in any byte that means nothing differ.
+
+    U+FFFD hides which bytes it stands for, and "Müller" must not become "Möller"; the stored bytes
+    follow in hexadecimal where it occurs. Empty when absent or empty.
+    """
+    value = text(ds, keyword) or ""
+    found = _find(ds, _tag(keyword))
+    if "\ufffd" not in value or found is None or not isinstance(found.value, bytes):
+        return value
+    return f"{value} {found.value.hex()}"
 
 
 def texts(
@@ -277,10 +291,10 @@ def _built_text(ds: Dataset, tag: BaseTag, value: object) -> str | None:
         return None
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return str(value)
+    if isinstance(value, PersonName):
+        return str(value) or None
     if isinstance(value, Iterable) and not isinstance(value, bytes | Dataset):
         return "\\".join(str(part) for part in value) or None
-    if type(value).__name__ == "PersonName":
-        return str(value) or None
     _refuse(ds, tag, "no text where text belongs")
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from io import BufferedReader
-from typing import BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from numbat_imaging.intake.archives import open_member
 from numbat_imaging.intake.deflate import InflatedFile
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 from numbat_registries import refuse
 
 GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -64,56 +65,87 @@ class FileRef:
         """A seekable stream of the content: gzip is taken off, members are read in place.
 
         Raises IMG-1002 when the file cannot be opened, IMG-1003 for what is no regular file,
-        IMG-1005, IMG-1006 and IMG-1007 for an archive that is broken, encrypted or beyond bounds.
+        IMG-1005, IMG-1006 and IMG-1007 for an archive that is broken, encrypted or beyond bounds;
+        the stream itself raises IMG-1020 when reading fails.
         """
         return self.open_sized()[0]
 
     def open_sized(self) -> tuple[BinaryIO, int | None]:
         """The stream of `open` and its size in bytes, None where only reading would tell."""
-        with stream_faults(self):
-            stream: BufferedReader | _OwningGzip
-            size: int | None
-            stream, size = self._open_stored()
-            try:
-                if stream.peek(3)[:3] == GZIP_MAGIC:
-                    stream, size = _OwningGzip(stream), None
-                if self.inflate_from is not None:
-                    inflated = InflatedFile(cast(BinaryIO, stream), start=self.inflate_from)
-                    stream, size = BufferedReader(inflated), None
-            except BaseException:
-                stream.close()
-                raise
-            return cast(BinaryIO, stream), size
+        label = self.label
+        try:
+            stored, size = self._open_stored(label)
+        except OSError as fault:
+            raise refuse("IMG-1002", file=label, reason=fault_name(fault)) from fault
+        stream = guarded(stored, label)
+        if stream.peek(3)[:3] == GZIP_MAGIC:
+            unzipped = gzip.GzipFile(fileobj=cast(BinaryIO, stream), mode="rb")
+            stream, size = guarded(unzipped, label, under=stream), None
+        if self.inflate_from is not None:
+            inflated = InflatedFile(cast(BinaryIO, stream), start=self.inflate_from)
+            stream, size = guarded(inflated, label, under=stream), None
+        return cast(BinaryIO, stream), size
 
-    def _open_stored(self) -> tuple[BufferedReader, int]:
+    def _open_stored(self, label: str) -> tuple[IO[bytes], int | None]:
         if self.member is not None:
-            return open_member(self.path, self.at, self.member, label=self.label)
+            return open_member(self.path, self.at, self.member, label=label)
         state = os.stat(self.path)
         if not stat.S_ISREG(state.st_mode):
-            raise refuse("IMG-1003", file=self.label, kind=kind_name(state.st_mode))
-        return open(self.path, "rb"), state.st_size
+            raise refuse("IMG-1003", file=label, kind=kind_name(state.st_mode))
+        return open(self.path, "rb", buffering=0), state.st_size
 
 
-class _OwningGzip(gzip.GzipFile):
-    """A gzip stream that closes the file under it."""
+class GuardedFile(io.RawIOBase):
+    """A stream whose faults are IMG-1020: whoever reads it meets no fault of zip, gzip or disk."""
 
-    def __init__(self, stream: BufferedReader) -> None:
-        super().__init__(fileobj=stream, mode="rb")
-        self._under = stream
+    def __init__(self, stream: Any, label: str, under: Any = None) -> None:
+        self._stream, self._label, self._under = stream, label, under
+
+    @property
+    def name(self) -> str:
+        """The file's label: what libraries put in their own messages."""
+        return self._label
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._stream.fileno())
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        try:
+            return int(self._stream.readinto(buffer))
+        except READ_FAULTS as fault:
+            raise refuse("IMG-1020", file=self._label, reason=fault_name(fault)) from fault
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        try:
+            return int(self._stream.seek(offset, whence))
+        except READ_FAULTS as fault:
+            raise refuse("IMG-1020", file=self._label, reason=fault_name(fault)) from fault
 
     def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+            if self._under is not None:
+                self._under.close()
         super().close()
-        self._under.close()
 
 
-@contextmanager
-def stream_faults(ref: FileRef) -> Iterator[None]:
-    """Turn the faults of reading a file into IMG-1002, naming the reason and never the content."""
-    try:
-        yield
-    except READ_FAULTS as fault:
-        reason = getattr(fault, "strerror", None) or type(fault).__name__
-        raise refuse("IMG-1002", file=ref.label, reason=reason) from fault
+def guarded(stream: Any, label: str, *, under: Any = None) -> io.BufferedReader:
+    """A buffered stream that raises IMG-1020 and closes what lies under it."""
+    return io.BufferedReader(GuardedFile(stream, label, under))
+
+
+def fault_name(fault: BaseException) -> str:
+    """A fault in words that name no file and no content."""
+    return getattr(fault, "strerror", None) or type(fault).__name__
 
 
 def kind_name(mode: int) -> str:

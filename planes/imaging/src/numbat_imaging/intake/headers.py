@@ -12,7 +12,7 @@ from pydicom.tag import BaseTag
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.charsets import encodings_of
 from numbat_imaging.intake.content import Form, identify, syntax_of
-from numbat_imaging.intake.files import READ_FAULTS, FileRef
+from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.limits import DEFAULT_LIMITS, Limits
 from numbat_imaging.intake.structure import (
     EXPLICIT_BE,
@@ -141,19 +141,13 @@ class _Reader:
         parts = [self.window]
         held = len(self.window)
         while held < goal:
-            part = self._take(min(goal - held, _CHUNK))
+            part = self.stream.read(min(goal - held, _CHUNK))
             if not part:
                 break
             parts.append(part)
             held += len(part)
         self.window = parts[1] if len(parts) == 2 and not parts[0] else b"".join(parts)
         self.complete = held < goal or held == self.size
-
-    def _take(self, size: int) -> bytes:
-        try:
-            return self.stream.read(size)
-        except READ_FAULTS as fault:
-            raise refuse("IMG-1020", file=self.ref.label, reason=_fault_name(fault)) from fault
 
     def _run(self, walk: Walk) -> None:
         while True:
@@ -300,7 +294,7 @@ class _Reader:
             start = self.window[end : end + 4]
         else:
             self.stream.seek(end)
-            start = self._take(4)
+            start = self.stream.read(4)
         order: Literal["little", "big"] = "little" if syntax.little_endian else "big"
         group, element = int.from_bytes(start[:2], order), int.from_bytes(start[2:], order)
         if group << 16 | element in PIXEL_TAGS:
@@ -339,7 +333,3 @@ class _Reader:
 
 def _tag_name(tag: int) -> str:
     return f"({tag >> 16:04X},{tag & 0xFFFF:04X})"
-
-
-def _fault_name(fault: BaseException) -> str:
-    return getattr(fault, "strerror", None) or type(fault).__name__

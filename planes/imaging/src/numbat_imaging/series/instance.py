@@ -156,12 +156,12 @@ def _first_integer(ds: Dataset, keyword: str) -> int | None:
 
 
 def _patient(ds: Dataset) -> tuple[str, str, str]:
-    name = (elements.text(ds, "PatientName") or "").casefold()
+    name = elements.distinct(ds, "PatientName").casefold()
     parts = " ".join(name.replace("^", " ").replace("=", " ").split())
     return (
-        elements.text(ds, "PatientID") or "",
+        elements.distinct(ds, "PatientID"),
         parts,
-        elements.text(ds, "PatientBirthDate") or "",
+        elements.distinct(ds, "PatientBirthDate"),
     )
 
 
