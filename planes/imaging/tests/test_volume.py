@@ -79,11 +79,11 @@ def test_two_evenly_interleaved_acquisitions_are_one_stack(tmp_path: Path) -> No
 
 
 def test_two_stacks_at_uneven_offset_are_refused(tmp_path: Path) -> None:
-    """0, 2, 4 … and 0.7, 2.7, 4.7 …: one series, two acquisitions, no grid."""
+    """0, 2, 4 … and 0.8, 2.8, 4.8 …: one series, two acquisitions, no grid."""
     slices = Phantom(shape=(9, 7, 10), spacing_mm=(1.0, 1.0, 2.0)).slices()
     origin = float(slices[0].ImagePositionPatient[2])
     for k, ds in enumerate(slices):
-        z = origin + 2.0 * (k // 2) + 0.7 * (k % 2)
+        z = origin + 2.0 * (k // 2) + 0.8 * (k % 2)
         ds.ImagePositionPatient = [*ds.ImagePositionPatient[:2], f"{z:.3f}"]
     write_datasets(slices, tmp_path)
     with pytest.raises(Refusal) as caught:
