@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version as distribution_version
@@ -19,10 +21,12 @@ from numpy.typing import NDArray
 
 from numbat_imaging.geometry.orientation import LPS_TO_RAS
 from numbat_imaging.intake import elements
-from numbat_imaging.output.publishing import publish
+from numbat_imaging.output.publishing import brought_to_disk, publish
 from numbat_registries import refuse
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
     from numbat_imaging.volume import Volume
 
 Array = NDArray[np.float64]
@@ -98,13 +102,12 @@ def write_nifti(
     packed = target.name.endswith(".gz") if compress is None else compress
     with publish(target.parent, overwrite=overwrite) as publication:
         prepared = publication.path(target.name)
-        write_file(volume, prepared, nifti_version=nifti_version, compress=packed)
-        digest = file_digest(prepared)
+        digest = write_file(volume, prepared, nifti_version=nifti_version, compress=packed)
     return Written(target.parent, {target.name: digest})
 
 
-def write_file(volume: Volume, path: Path, *, nifti_version: int | None, compress: bool) -> None:
-    """Write and check one NIfTI file at `path`, without publishing it.
+def write_file(volume: Volume, path: Path, *, nifti_version: int | None, compress: bool) -> str:
+    """Write and check one NIfTI file at `path`, without publishing it; gives its `file_digest`.
 
     Raises IMG-1704 and IMG-1705 as `write_nifti` does.
     """
@@ -114,8 +117,10 @@ def write_file(volume: Volume, path: Path, *, nifti_version: int | None, compres
     with _opened(path, compress) as stream:
         for data in _blocks(volume, header):
             stream.write(data)
-            crc, size = isal_zlib.crc32(data, crc), size + len(data)
-    check_file(path, affine=affine, shape=volume.voxels.shape, crc=crc, size=size)
+            crc, size = isal_zlib.crc32(data, crc), size + data.nbytes
+    # The disk works while the file is read back.
+    with brought_to_disk(path):
+        return check_file(path, affine=affine, shape=volume.voxels.shape, crc=crc, size=size)
 
 
 def nifti_header(volume: Volume, affine: Array, *, nifti_version: int | None) -> Any:
@@ -200,15 +205,16 @@ def _set_encoding_axes(header: Any, volume: Volume) -> None:
         header.set_dim_info(slice=2)
 
 
-def _blocks(volume: Volume, header: Any) -> Iterator[bytes]:
+def _blocks(volume: Volume, header: Any) -> Iterator[memoryview]:
     """The bytes of a file: header, and planes with i fastest and rows flipped."""
-    yield header.binaryblock + b"\0" * (int(header["vox_offset"]) - len(header.binaryblock))
+    yield memoryview(header.binaryblock.ljust(int(header["vox_offset"]), b"\0"))
     voxels = volume.voxels if volume.voxels.ndim == 4 else volume.voxels[..., None]
     order = header.endianness
     for t in range(voxels.shape[3]):
         for k in range(voxels.shape[2]):
             plane = voxels[:, ::-1, k, t].T
-            yield np.ascontiguousarray(plane, plane.dtype.newbyteorder(order)).tobytes()
+            stored = np.ascontiguousarray(plane, plane.dtype.newbyteorder(order))
+            yield stored.reshape(-1).view(np.uint8).data
 
 
 class _Gzip:
@@ -218,7 +224,7 @@ class _Gzip:
         self._raw = raw
         self._packer = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, 31)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: memoryview) -> None:
         self._raw.write(self._packer.compress(data))
 
     def __enter__(self) -> _Gzip:
@@ -235,8 +241,8 @@ def _opened(path: Path, compress: bool) -> Any:
     return _Gzip(raw) if compress else raw
 
 
-def check_file(path: Path, *, affine: Array, shape: tuple[int, ...], crc: int, size: int) -> None:
-    """Read a written file back and compare it with what was meant.
+def check_file(path: Path, *, affine: Array, shape: tuple[int, ...], crc: int, size: int) -> str:
+    """Read a written file back and compare it with what was meant; gives its `file_digest`.
 
     `crc`, `size`: CRC-32 and length of the whole uncompressed file. The affine is the one that a
     reader (nibabel) derives.
@@ -245,7 +251,7 @@ def check_file(path: Path, *, affine: Array, shape: tuple[int, ...], crc: int, s
     """
     found_crc, found_size = 0, 0
     try:
-        with _reopened(path) as stream:
+        with _Digested(path) as raw, _content(raw) as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 found_crc, found_size = isal_zlib.crc32(chunk, found_crc), found_size + len(chunk)
         header = _read_header(path)
@@ -262,19 +268,35 @@ def check_file(path: Path, *, affine: Array, shape: tuple[int, ...], crc: int, s
     differs = [name for name, right in same.items() if not right]
     if differs:
         raise refuse("IMG-1704", differs=differs, fault="not as written")
+    return raw.digest
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as raw:
-        return raw.read(2) == b"\x1f\x8b"
+class _Digested(io.FileIO):
+    """A file that is read once from start to end, and the SHA-256 of what was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._sha256 = hashlib.sha256()
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = super().readinto(buffer)
+        self._sha256.update(memoryview(buffer).cast("B")[:count])
+        return count
+
+    @property
+    def digest(self) -> str:
+        """As `file_digest` gives it."""
+        return f"sha256:{self._sha256.hexdigest()}"
 
 
-def _reopened(path: Path) -> Any:
-    return _GZIP_OPEN(path, "rb") if _is_gzip(path) else path.open("rb")
+def _content(raw: io.FileIO) -> Any:
+    start = os.pread(raw.fileno(), 2, 0)
+    whole = io.BufferedReader(raw, _CHUNK_BYTES)
+    return _GZIP_OPEN(whole, "rb") if start == b"\x1f\x8b" else whole
 
 
 def _read_header(path: Path) -> Any:
-    with _reopened(path) as stream:
+    with path.open("rb", buffering=0) as raw, _content(raw) as stream:
         start = stream.read(4)
         stream.seek(0)
         wide = start in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c")

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
@@ -128,6 +129,15 @@ def publish(directory: str | os.PathLike[str], *, overwrite: bool = False) -> It
         shutil.rmtree(room, ignore_errors=True)
         if held is not None:
             os.close(held)
+
+
+@contextmanager
+def brought_to_disk(path: Path) -> Iterator[None]:
+    """A file is brought to disk while the block runs, and is there when it ends."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        synced = beside.submit(_sync, path)
+        yield
+        synced.result()
 
 
 def make_folder(directory: Path) -> None:

@@ -46,8 +46,11 @@ def write_volume(
     chosen = options or Defaults()
     if volume.diffusion is not None:
         volume = replace(volume, notices=(*volume.notices, *directionless(volume.diffusion)))
-    digests = source_digests(volume)
-    with publish(directory, overwrite=chosen.overwrite) as publication:
+    with (
+        ThreadPoolExecutor(max_workers=1) as beside,
+        publish(directory, overwrite=chosen.overwrite) as publication,
+    ):
+        digests = beside.submit(source_digests, volume)
         paths = {
             suffix: publication.path(f"{stem}{suffix}") for suffix in _suffixes(volume, chosen)
         }
@@ -58,16 +61,20 @@ def write_volume(
             paths[".bvec"].write_text(vectors, encoding="ascii")
         if chosen.contact_sheet:
             contact_sheet(volume).save(paths[".png"])
-        body = sidecar(volume, identifying=chosen.identifying, source_digests=digests)
-        text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False)
-        paths[".json"].write_text(f"{text}\n", encoding="utf-8")
-        write_file(
+        image = ".nii.gz" if chosen.compress else ".nii"
+        image_digest = write_file(
             volume,
-            paths[".nii.gz" if chosen.compress else ".nii"],
+            paths[image],
             nifti_version=chosen.nifti_version,
             compress=chosen.compress,
         )
-        written = {f"{stem}{suffix}": file_digest(path) for suffix, path in paths.items()}
+        body = sidecar(volume, identifying=chosen.identifying, source_digests=digests.result())
+        text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False)
+        paths[".json"].write_text(f"{text}\n", encoding="utf-8")
+        written = {
+            f"{stem}{suffix}": image_digest if suffix == image else file_digest(path)
+            for suffix, path in paths.items()
+        }
     return Written(Path(directory), written)
 
 
