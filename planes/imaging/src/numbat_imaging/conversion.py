@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -202,12 +203,11 @@ def _run_on_processes(jobs: Sequence[Job], workers: int) -> Iterator[Outcome]:
 def _run_on_dask(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
     _check_scheduler(address)
     try:
-        from distributed import Client
-        from distributed import as_completed as dask_completed
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise refuse("IMG-1804", package="numbat-imaging[dask]") from None
-    with Client(address, timeout="10s") as client:
-        for future in dask_completed(client.map(convert_stack, jobs, pure=False)):
+    with distributed.Client(address, timeout="10s") as client:
+        for future in distributed.as_completed(client.map(convert_stack, jobs, pure=False)):
             yield future.result()
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,10 +83,12 @@ def _same_result(check: Check, work: Path) -> None:
     )
     if find_spec("distributed") is None:
         return
-    from distributed import LocalCluster
+    distributed: Any = import_module("distributed")
 
     out = work / "dask"
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
         code, _, err = _run("convert", source, str(out), "--dask", cluster.scheduler_address)
     check.equal("convert on a Dask cluster", code, 0)
     written = {p.name: p.read_bytes() for p in sorted(out.iterdir())} if out.is_dir() else {}
