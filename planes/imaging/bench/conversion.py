@@ -1,0 +1,204 @@
+"""300 × 512 × 512 CT to NIfTI: numbat-imaging against dcm2niix, dicom2nifti and highdicom.
+
+Every run is a process of its own, with its wall time and peak memory from wait4; the converters
+take turns, and medians are compared. `--json` prints the figures as JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import dcm2niix
+import numpy as np
+
+from numbat_imaging.phantoms import Phantom, write_datasets
+from numbat_imaging.phantoms.phantom import set_pixels
+
+_DICOM2NIFTI = """
+import sys, dicom2nifti
+dicom2nifti.dicom_series_to_nifti(sys.argv[1], sys.argv[2], reorient_nifti=False)
+"""
+_HIGHDICOM = """
+import pathlib, sys, highdicom, nibabel, numpy, pydicom
+series = [pydicom.dcmread(path) for path in sorted(pathlib.Path(sys.argv[1]).iterdir())]
+volume = highdicom.get_volume_from_series(series).to_patient_orientation("RAS")
+affine = numpy.diag([-1.0, -1.0, 1.0, 1.0]) @ volume.affine
+nibabel.save(nibabel.Nifti1Image(volume.array.astype("int16"), affine), sys.argv[2])
+"""
+_IN_PROCESS = """
+import sys, time
+import numbat_imaging.output.writing
+from numbat_imaging import Options, convert
+start = time.perf_counter()
+done = convert(sys.argv[1], sys.argv[2], options=Options(compress=sys.argv[3] == ".nii.gz"))
+assert done.complete
+print(time.perf_counter() - start)
+"""
+_IMPORTS = "import numpy, pydicom"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process: wall time, peak resident memory, and the time that it reported of itself."""
+
+    wall_s: float
+    peak_mib: float
+    reported_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """The medians of one converter for one form of output."""
+
+    name: str
+    suffix: str
+    wall_s: float
+    peak_mib: float
+    runs: int
+
+
+def make_series(folder: Path, *, slices: int, size: int) -> float:
+    """Write a CT with a noisy disc in air; gives the size of its voxels in MiB."""
+    phantom = Phantom(
+        shape=(size, size, slices),
+        spacing_mm=(0.7, 0.7, 1.0),
+        modality="CT",
+        dtype="int16",
+        slope=1.0,
+        intercept=-1024.0,
+    )
+    noise = np.random.default_rng(7)
+    row, column = np.mgrid[:size, :size] - size / 2
+    disc = np.hypot(row, column) < 0.43 * size
+    datasets = phantom.slices()
+    for ds in datasets:
+        plane = np.where(disc, noise.normal(1064, 20, disc.shape), noise.normal(10, 4, disc.shape))
+        set_pixels(ds, plane.clip(0).astype(np.int16))
+    write_datasets(datasets, folder)
+    return slices * size * size * 2 / (1 << 20)
+
+
+def commands(source: Path, out: Path, suffix: str) -> dict[str, list[str]]:
+    """The command of each converter; `out` exists and is empty."""
+    python, target = sys.executable, str(out / f"volume{suffix}")
+    numbat = [str(Path(python).with_name("numbat-imaging")), "convert", str(source), str(out)]
+    level = "i" if suffix == ".nii.gz" else "n"
+    return {
+        "numbat-imaging": numbat + ["--no-compress"] * (suffix == ".nii"),
+        "numbat convert() in process": [
+            *(python, "-c", _IN_PROCESS, str(source), str(out)),
+            suffix,
+        ],
+        "dcm2niix": [str(dcm2niix.bin), "-z", level, "-o", str(out), str(source)],
+        "dicom2nifti": [python, "-c", _DICOM2NIFTI, str(source), target],
+        "highdicom": [python, "-c", _HIGHDICOM, str(source), target],
+        "import numpy, pydicom": [python, "-c", _IMPORTS],
+    }
+
+
+def run(command: list[str]) -> Run:
+    """Run a command to its end.
+
+    Raises RuntimeError when it fails: a time of something that failed is no measurement.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said, complaint = process.stdout.read(), process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command[0]}: exit {process.returncode}: {complaint.decode()[-2000:]}")
+    reported = float(said) if command[1:3] == ["-c", _IN_PROCESS] else None
+    return Run(wall_s, used.ru_maxrss / 1024, reported)
+
+
+def measure(source: Path, scratch: Path, suffix: str, *, runs: int) -> list[Row]:
+    """Medians over `runs` rounds, in each of which every converter has one turn."""
+    found: dict[str, list[Run]] = {}
+    for turn in range(runs):
+        for name in commands(source, scratch, suffix):
+            out = scratch / f"{turn}"
+            out.mkdir()
+            found.setdefault(name, []).append(run(commands(source, out, suffix)[name]))
+            shutil.rmtree(out)
+            print(f"  {suffix} {name}: {found[name][-1].wall_s:.2f} s", file=sys.stderr, flush=True)
+    return [
+        Row(
+            name,
+            suffix,
+            statistics.median(
+                one.wall_s if one.reported_s is None else one.reported_s for one in done
+            ),
+            statistics.median(one.peak_mib for one in done),
+            len(done),
+        )
+        for name, done in found.items()
+    ]
+
+
+def table(rows: list[Row], volume_mib: float) -> str:
+    """The figures as a Markdown table; ratios are numbat-imaging / the other."""
+    ours = {row.suffix: row for row in rows if row.name == "numbat-imaging"}
+    lines = [
+        "| output | converter | wall s | numbat / it | peak MiB | peak / volume |",
+        "|--|--|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        ratio = ours[row.suffix].wall_s / row.wall_s
+        lines.append(
+            f"| {row.suffix} | {row.name} | {row.wall_s:.2f} | {ratio:.2f} | {row.peak_mib:.0f} "
+            f"| {row.peak_mib / volume_mib:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def environment() -> str:
+    """Machine and versions, in one line."""
+    names = ("numbat-imaging", "numpy", "pydicom", "nibabel", "isal")
+    peers = ("dcm2niix", "dicom2nifti", "highdicom")
+    packages = ", ".join(f"{name} {version(name)}" for name in (*names, *peers))
+    python = f"Python {platform.python_version()}"
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {python}; {packages}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3, help="rounds; medians are taken over them")
+    parser.add_argument("--slices", type=int, default=300)
+    parser.add_argument("--size", type=int, default=512, help="rows and columns")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    with TemporaryDirectory(prefix="numbat-bench-") as folder:
+        source, scratch = Path(folder) / "ct", Path(folder) / "out"
+        scratch.mkdir()
+        volume_mib = make_series(source, slices=chosen.slices, size=chosen.size)
+        rows = [
+            row
+            for suffix in (".nii", ".nii.gz")
+            for row in measure(source, scratch, suffix, runs=chosen.runs)
+        ]
+    if chosen.json:
+        figures = {"environment": environment(), "volume_mib": volume_mib}
+        print(json.dumps({**figures, "rows": [asdict(row) for row in rows]}, indent=2))
+    else:
+        print(f"{environment()}\n\n{table(rows, volume_mib)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
