@@ -31,6 +31,7 @@ _REQUESTS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("a phase that is no number", ("run", "toy", "--phase", "one"), "GATE-0902"),
     ("an unknown gate", ("run", "toy", "--gate", "TOY-G99"), "GATE-0903"),
     ("an unknown phase", ("run", "toy", "--phase", "9"), "GATE-0904"),
+    ("an unknown plane to mutate", ("mutate", "radiology"), "GATE-0901"),
     ("an id that nothing has", ("explain", "TOY-X001"), "GATE-0905"),
     ("a key without a report", ("run", "toy", "--key", __file__), "GATE-0902"),
 )
@@ -104,7 +105,7 @@ def _streams(check: Check, toy: Toy) -> None:
     check.true("no colours in a pipe", "\x1b" not in asked)
     last = asked.splitlines()[-1]
     check.true("the verdict is the last line", last.startswith("PASS  toy"), measured=last)
-    verbs = ("run", "list", "matrix", "coverage", "explain", "verify", "corpus")
+    verbs = ("run", "list", "matrix", "coverage", "explain", "verify", "corpus", "mutate")
     for verb, helped in zip(verbs, toy.ask_all([(v, "--help") for v in verbs]), strict=True):
         check.equal(f"{verb} --help: exit status", helped.code, 0)
         check.true(f"{verb} --help: usage", helped.stdout.startswith("Usage: numbat-gates"))
