@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from numbat_imaging.phantoms import FAULTS
@@ -16,17 +18,32 @@ if TYPE_CHECKING:
     from numbat_imaging.volume import Volume
 
 
+#: A folder that several processes share; without it each process has its own.
+SHELF = "NUMBAT_PHANTOM_SHELF"
+
+
 @cache
-def _shelf() -> TemporaryDirectory[str]:
-    # Removed when the process ends; a fault has the same bytes at each writing, so once is enough.
-    return TemporaryDirectory(prefix="numbat-faults-")
+def _own_shelf() -> TemporaryDirectory[str]:
+    # Removed when the process ends.
+    return TemporaryDirectory(prefix="numbat-phantoms-")
 
 
 def folder_of_fault(name: str) -> Path:
-    """A folder with the files of the scan that FAULTS calls `name`; not to be written into."""
-    folder = Path(_shelf().name) / name
+    """A folder with the files of the scan that FAULTS calls `name`; not to be written into.
+
+    A fault has the same bytes at each writing, so it is written once.
+    """
+    shelf = Path(os.environ.get(SHELF) or _own_shelf().name)
+    folder = shelf / name
     if not folder.is_dir():
-        FAULTS[name].write(folder)
+        shelf.mkdir(parents=True, exist_ok=True)
+        draft = Path(mkdtemp(dir=shelf, prefix="."))
+        FAULTS[name].write(draft)
+        try:
+            draft.rename(folder)
+        except OSError:
+            # Another process was first; its files are the same.
+            shutil.rmtree(draft)
     return folder
 
 
