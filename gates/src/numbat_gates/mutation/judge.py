@@ -221,6 +221,7 @@ class Judge:
     def __init__(self, setting: dict[str, Any]) -> None:
         self.scratch = Path(setting["scratch"])
         self.running = 0
+        self.parent = os.getppid()
         os.environ.update(setting["environment"])
         for name in setting["forget"]:
             os.environ.pop(name, None)
@@ -253,6 +254,10 @@ class Judge:
                 pid, status = os.waitpid(self.running, os.WNOHANG)
                 if pid:
                     break
+                if os.getppid() != self.parent:
+                    # Nobody is left to hear the answer.
+                    self._kill()
+                    os._exit(1)
                 time.sleep(_POLL_S)
             else:
                 self._kill()

@@ -17,6 +17,8 @@ from numbat_gates.mutation.operators import OPERATORS
 
 _TALK = frozenset({"log", "logger", "logging", "warnings"})
 _SHOWN = 200
+#: What may take a part of an operation for its own, so that people need to see the parentheses.
+_BINDING = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Attribute, ast.Subscript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +240,10 @@ def _shown(lines: list[str], place: _Place, change: ast.AST) -> str:
         return text
     line = lines[first - 1].encode("utf-8")
     before, after = line[: node.col_offset], line[node.end_col_offset :]  # type: ignore[attr-defined]
-    if isinstance(change, ast.BinOp | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.IfExp):
-        text = f"({text})" if isinstance(place.parent, ast.expr) else text
-        if before.endswith(b"(") and after.startswith(b")"):
-            text = text.removeprefix("(").removesuffix(")") if text.startswith("(") else text
+    composite = isinstance(change, ast.BinOp | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.IfExp)
+    enclosed = before.endswith(b"(") and after.startswith(b")")
+    if composite and isinstance(place.parent, _BINDING) and not enclosed:
+        text = f"({text})"
     return (before.decode() + text + after.decode()).strip()
 
 

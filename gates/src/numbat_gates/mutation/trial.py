@@ -63,5 +63,5 @@ class _Impatient(Listener):
 def _why(result: GateResult) -> str:
     """Why a gate without a failing check did not pass."""
     if result.error:
-        return f"{result.verdict}: {result.error['text']}"[:500]
+        return f"{result.verdict}: {result.error['type']}: {result.error['text']}"[:500]
     return f"{result.verdict}: {'; '.join(result.not_run)}"[:500]
