@@ -239,8 +239,7 @@ def grid_of(
         )
         _refuse_moved(positions, mean, tolerances.position_limit_mm(thickness))
         return grid
-    extent = (first.pixels.columns * in_plane[0], first.pixels.rows * in_plane[1])
-    grid = fit_grid(mean, prepared.axes, in_plane, extent_mm=extent, tolerances=tolerances)
+    grid = fit_grid(mean, prepared.axes, in_plane, tolerances=tolerances)
     _refuse_moved(positions, mean, tolerances.position_limit_mm(float(grid.spacing_mm[2])))
     return grid
 

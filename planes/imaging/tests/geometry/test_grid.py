@@ -38,7 +38,6 @@ def fit(positions: Array, axes: Array) -> Grid:
         positions[order],
         axes,
         (0.8, 1.1),
-        extent_mm=(200.0, 150.0),
         tolerances=DEFAULT_TOLERANCES,
     )
 
@@ -161,7 +160,7 @@ def test_a_wider_tolerance_accepts_what_a_narrower_one_does() -> None:
     for limit_mm in (0.05, 0.1, 0.2, 0.3, 0.5, 0.9):
         tolerances = Tolerances(position_mm=limit_mm, position_fraction=0.5)
         try:
-            fit_grid(positions, np.eye(3), (1.0, 1.0), extent_mm=(9.0, 9.0), tolerances=tolerances)
+            fit_grid(positions, np.eye(3), (1.0, 1.0), tolerances=tolerances)
         except Refusal:
             accepted.append(False)
         else:

@@ -42,6 +42,14 @@ def _corners(check: Check, name: str, volume: Volume) -> None:
         atol=1e-3,
         unit="mm",
     )
+    last = volume.sources[-1]
+    check.close(
+        f"where one voxel lies, {name}",
+        measured=volume.at_lps_mm((3, 2, last.k)),
+        required=(slice_affine_lps_mm(slices[last.sop_instance_uid]) @ [3.0, 2.0, 0.0, 1.0])[:3],
+        atol=1e-3,
+        unit="mm",
+    )
     upward = float(volume.grid.step_mm @ volume.grid.normal)
     check.at_least(f"slices ascend along the normal, {name}", upward, 0.0, "mm")
 

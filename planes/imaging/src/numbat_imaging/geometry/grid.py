@@ -82,13 +82,11 @@ def fit_grid(
     axes: Array,
     in_plane_mm: tuple[float, float],
     *,
-    extent_mm: tuple[float, float],
     tolerances: Tolerances,
 ) -> Grid:
     """The least-squares grid through all slice positions, sorted along the normal.
 
     `positions_mm`: (K, 3), K ≥ 2, LPS, one for each slice. `in_plane_mm`: spacing along i and j.
-    `extent_mm`: size of the image along i and j.
 
     Raises IMG-1206 for a gap, IMG-1207 for uneven slices, each with the measured residuals.
     Source: PS3.3 C.7.6.2.1.1 for position and orientation; the fit is ordinary least squares of
