@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -125,6 +126,20 @@ def _scales(check: Check) -> None:
     with check.notices("IMG-1407", "inverted grey is said and not undone"):
         inverted = read_fault("monochrome1")
     check.equal("stored values of MONOCHROME1", inverted.voxels, Phantom().truth_voxels())
+    _on_a_scale(check, inverted)
+
+
+def _on_a_scale(check: Check, volume: Volume) -> None:
+    scale = replace(volume.scale, slope=0.5, intercept=-1000.0)
+    required = volume.voxels.astype(float) * 0.5 - 1000.0
+    measured = replace(volume, scale=scale).values()
+    check.close("values on their scale", measured=measured, required=required, atol=1e-9)
+    coloured = read_fault("tilted-colour")
+    channels = [coloured.voxels[name].astype(float) for name in "RGB"]
+    measured = coloured.values()
+    check.equal("values of colours: shape", measured.shape, (*coloured.voxels.shape, 3))
+    for place, name in enumerate("RGB"):
+        check.equal(f"values of colours: {name}", measured[..., place], channels[place])
 
 
 def _rescaled(ds: pydicom.Dataset) -> NDArray[Any]:
