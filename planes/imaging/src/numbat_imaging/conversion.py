@@ -18,7 +18,7 @@ from numbat_imaging.intake.files import FileRef
 from numbat_imaging.naming import stems
 from numbat_imaging.output.publishing import make_folder
 from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
-from numbat_imaging.series.instance import instance_from_header
+from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
 from numbat_registries import Diagnostic, Refusal, refuse
@@ -119,9 +119,10 @@ def plan_paths(
 
     Raises IMG-1801 when no file is an image that can be read.
     """
-    instances, account = scan(
-        paths, convert=instance_from_header, workers=workers, progress=progress, aside=SET_ASIDE
+    scanned, account = scan(
+        paths, convert=instances_from_header, workers=workers, progress=progress, aside=SET_ASIDE
     )
+    instances = [instance for slices in scanned for instance in slices]
     if not instances and account.first_refusal() is None:
         raise refuse("IMG-1801", files=len(account.records))
     found: list[tuple[Series, tuple[Stack, ...], tuple[Diagnostic, ...]]] = []

@@ -172,7 +172,7 @@ def _report(
         modality=first.modality,
         manufacturer=first.manufacturer,
         images=len(stack.instances),
-        matrix=(first.pixels.columns, first.pixels.rows),
+        matrix=(first.columns, first.rows),
         grid=grid,
         fourth_axis=prepared.arrangement.axis,
         scale=scale,
@@ -189,7 +189,7 @@ def _blank(name: str, instances: tuple[Instance, ...], why: Refusal) -> StackRep
         modality=first.modality,
         manufacturer=first.manufacturer,
         images=len(instances),
-        matrix=(first.pixels.columns, first.pixels.rows),
+        matrix=(first.columns, first.rows),
         refusal=why.diagnostic,
         reasons={instance.ref: why for instance in instances},
     )

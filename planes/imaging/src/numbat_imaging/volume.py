@@ -25,9 +25,9 @@ from numbat_imaging.series.grouping import (
     prepare_stack,
     stacks_of,
 )
-from numbat_imaging.series.instance import Instance, instance_from_header
+from numbat_imaging.series.instance import Instance, instances_from_header, slice_dataset
 from numbat_imaging.series.splitting import Stack
-from numbat_imaging.values.pixels import check_format, plane_bytes, read_into, stack_dtype
+from numbat_imaging.values.pixels import check_format, plane_bytes, read_planes, stack_dtype
 from numbat_imaging.values.rescale import ValueScale, apply_rescale, common_scale
 from numbat_registries import Diagnostic, notice, refuse
 
@@ -46,6 +46,7 @@ class SourceSlice:
     sop_instance_uid: str
     k: int
     t: int
+    frame: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class Volume:
     `voxels`: (i, j, k) or (i, j, k, t), i along a row, j down the columns, k upwards along the
     slice normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
     `affine_lps_mm`: (4, 4), voxel index (i, j, k, 1) of a voxel centre to DICOM patient LPS mm.
-    `header`: the first source object without its pixels. `aside`: files of the stack that are twins
-    of a slice.
+    `header`: what describes the first slice, without pixels (of an enhanced object, its frame).
+    `aside`: files of the stack that are twins of a slice.
     """
 
     voxels: NDArray[Any]
@@ -159,7 +160,8 @@ def read_volumes(
 def _stacks(
     paths: str | PathLike[str] | Sequence[str | PathLike[str]], tolerances: Tolerances
 ) -> list[Stack]:
-    instances, account = scan(paths, convert=instance_from_header, aside=SET_ASIDE)
+    found, account = scan(paths, convert=instances_from_header, aside=SET_ASIDE)
+    instances = [instance for slices in found for instance in slices]
     first_refusal = account.first_refusal()
     if first_refusal is not None:
         raise first_refusal
@@ -204,7 +206,7 @@ def volume_from_stack(
         scale=scale,
         grid=grid,
         diffusion=_diffusion(prepared),
-        header=header.dataset,
+        header=slice_dataset(header, members[0]),
         sources=_sources(prepared),
         aside=tuple((aside.instance.ref, aside.why) for aside in prepared.aside),
         notices=(*notices, *prepared.arrangement.notices, *found),
@@ -301,7 +303,9 @@ def stack_notices(
 
 
 def _refuse_too_large(members: Sequence[Instance], limit_bytes: int) -> None:
-    size_bytes = plane_bytes(members[0].pixels) * len(members)
+    first = members[0]
+    cell_bytes = plane_bytes(first.pixels) // (first.pixels.rows * first.pixels.columns)
+    size_bytes = first.rows * first.columns * cell_bytes * len(members)
     if size_bytes > limit_bytes:
         raise refuse("IMG-1408", size_bytes=size_bytes, limit_bytes=limit_bytes)
 
@@ -312,28 +316,36 @@ def _read_voxels(
     scale: ValueScale,
     progress: Progress | None,
 ) -> NDArray[Any]:
-    pixels = members[0].pixels
+    rows, columns = members[0].rows, members[0].columns
     stored = stack_dtype([instance.pixels for instance in members])
     dtype = np.dtype(np.float32) if scale.applied else stored
-    block = np.empty((len(members), pixels.rows, pixels.columns), dtype)
+    block = np.empty((len(members), rows, columns), dtype)
+    files: dict[FileRef, list[int]] = {}
+    for index, instance in enumerate(members):
+        files.setdefault(instance.ref, []).append(index)
 
-    def fill(index: int) -> None:
+    def fill(indices: list[int]) -> int:
+        slices = [members[index] for index in indices]
         if not scale.applied:
-            read_into(members[index], block[index])
-            return
-        plane = np.empty(block.shape[1:], stack_dtype([members[index].pixels]))
-        read_into(members[index], plane)
-        block[index] = apply_rescale(plane, members[index])
+            read_planes(slices, [block[index] for index in indices])
+            return len(indices)
+        planes = np.empty((len(indices), rows, columns), stack_dtype([slices[0].pixels]))
+        read_planes(slices, list(planes))
+        for index, plane in zip(indices, planes, strict=True):
+            block[index] = apply_rescale(plane, members[index])
+        return len(indices)
 
     # Decoders and file reads release the interpreter; two threads hide the wait for the disk.
+    done = 0
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for done, _ in enumerate(pool.map(fill, range(len(members))), start=1):
+        for count in pool.map(fill, files.values()):
+            done += count
             if progress is not None:
                 progress(done)
     volumes = len(prepared.arrangement.volumes)
     if prepared.arrangement.axis is None:
         return block.transpose(2, 1, 0)
-    return block.reshape(volumes, -1, pixels.rows, pixels.columns).transpose(3, 2, 1, 0)
+    return block.reshape(volumes, -1, rows, columns).transpose(3, 2, 1, 0)
 
 
 def _diffusion(prepared: PreparedStack) -> tuple[Gradient, ...] | None:
@@ -346,7 +358,7 @@ def _diffusion(prepared: PreparedStack) -> tuple[Gradient, ...] | None:
 
 def _sources(prepared: PreparedStack) -> tuple[SourceSlice, ...]:
     return tuple(
-        SourceSlice(instance.ref, instance.sop_instance_uid, k, t)
+        SourceSlice(instance.ref, instance.sop_instance_uid, k, t, instance.frame)
         for t, volume in enumerate(prepared.arrangement.volumes)
         for k, instance in enumerate(volume)
     )

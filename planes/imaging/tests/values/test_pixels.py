@@ -20,7 +20,7 @@ from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms import Phantom, write_datasets
 from numbat_imaging.phantoms.reading import inspect_fault, read_fault
-from numbat_imaging.series.instance import instance_from_header
+from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.values.pixels import check_format, read_into, stored_dtype
 from numbat_registries import Refusal
 
@@ -30,7 +30,7 @@ BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
 def decode(path: Path) -> NDArray[np.generic]:
     header = read_header(FileRef(str(path)))
     assert header is not None
-    instance = instance_from_header(header)
+    instance = instances_from_header(header)[0]
     check_format(instance.pixels, file=path.name)
     plane = np.empty((instance.pixels.rows, instance.pixels.columns), stored_dtype(instance.pixels))
     read_into(instance, plane)

@@ -16,7 +16,7 @@ from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms import FAULTS, Phantom
 from numbat_imaging.phantoms.reading import read_fault
-from numbat_imaging.series.instance import Instance, instance_from_header
+from numbat_imaging.series.instance import Instance, instances_from_header
 from numbat_imaging.values.pixels import read_into, stored_dtype
 from numbat_imaging.volume import Volume, read_series
 from numbat_registries import Refusal
@@ -57,7 +57,7 @@ def decode(path: Path) -> NDArray[Any]:
     header = read_header(FileRef(str(path)))
     if header is None:
         raise AssertionError(f"{path.name} was not taken for DICOM")
-    instance: Instance = instance_from_header(header)
+    instance: Instance = instances_from_header(header)[0]
     plane = np.empty((instance.pixels.rows, instance.pixels.columns), stored_dtype(instance.pixels))
     read_into(instance, plane)
     return plane

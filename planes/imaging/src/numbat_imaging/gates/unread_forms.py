@@ -8,7 +8,7 @@ from numbat_gates import Check, gate
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms.reading import read_fault
-from numbat_imaging.series.instance import instance_from_header
+from numbat_imaging.series.instance import instances_from_header
 
 _BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
 
@@ -44,4 +44,4 @@ def unread_forms(check: Check) -> None:
 def _instance(path: Path) -> None:
     header = read_header(FileRef(str(path)))
     if header is not None:
-        instance_from_header(header)
+        instances_from_header(header)

@@ -179,6 +179,20 @@ def sequence(ds: Dataset, keyword: Key) -> list[Dataset]:
         _refuse(ds, tag, f"more {beyond.what} than {beyond.limit}")
 
 
+def tags(ds: Dataset, keyword: Key) -> tuple[int, ...]:
+    """The tags that an AT element points to; empty when absent or empty."""
+    tag = _tag(keyword)
+    found = _find(ds, tag)
+    if found is None or not found.value:
+        return ()
+    if isinstance(found, DataElement):
+        return tuple(int(part) for part in _built_numbers(ds, tag, found.value))
+    halves = _unpacked(ds, tag, found, "H")
+    if len(halves) % 2:
+        _refuse(ds, tag, "half a tag")
+    return tuple(int(halves[k]) << 16 | int(halves[k + 1]) for k in range(0, len(halves), 2))
+
+
 def binary(ds: Dataset, keyword: Key) -> bytes | None:
     """The bytes of an element as they are stored."""
     tag = _tag(keyword)

@@ -55,14 +55,14 @@ def read_fault(name: str, **options: Any) -> Volume:
 
 
 def instance_of_fault(name: str) -> Instance:
-    """The header values of the first file of the scan that FAULTS calls `name`."""
+    """The first slice of the first file of the scan that FAULTS calls `name`."""
     from numbat_imaging.intake.files import FileRef
     from numbat_imaging.intake.headers import read_header
-    from numbat_imaging.series.instance import instance_from_header
+    from numbat_imaging.series.instance import instances_from_header
 
     header = read_header(FileRef(str(min(folder_of_fault(name).iterdir()))))
     assert header is not None
-    return instance_from_header(header)
+    return instances_from_header(header)[0]
 
 
 def read_all_of_fault(name: str, **options: Any) -> list[Volume]:

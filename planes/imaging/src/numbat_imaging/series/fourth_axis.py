@@ -211,8 +211,8 @@ def _key(item: tuple[Hashable, list[Instance]]) -> Any:
     return item[0]
 
 
-def _first_instance_number(item: tuple[Hashable, list[Instance]]) -> tuple[int, str]:
-    return (min(i.instance_number or 0 for i in item[1]), str(item[0]))
+def _first_instance_number(item: tuple[Hashable, list[Instance]]) -> tuple[tuple[int, int], str]:
+    return (min(i.order or (0, 0) for i in item[1]), str(item[0]))
 
 
 def _axis_value(key: Key, instance: Instance) -> float:
@@ -274,10 +274,10 @@ def _by_instance_number(
     Two layouts prove themselves: position by position inside a volume (the sequence of positions
     repeats with the period of one volume), or volume by volume inside a position.
     """
-    numbers = [i.instance_number for i in instances]
+    numbers = [i.order for i in instances]
     if None in numbers or len(set(numbers)) != len(numbers):
         return None
-    order = sorted(range(len(instances)), key=lambda k: numbers[k] or 0)
+    order = sorted(range(len(instances)), key=lambda k: numbers[k] or (0, 0))
     walk = np.array([labels[k] for k in order])
     count = len(walk) // levels
     by_volume = walk.reshape(count, levels)

@@ -116,8 +116,8 @@ def stack_axes(stack: Stack, tolerances: Tolerances) -> NDArray[np.float64]:
     assert spacing is not None
     if min(spacing) <= 0:
         raise refuse("IMG-1205", spacing_mm=list(spacing), file=stack.instances[0].ref.label)
-    pixels = stack.instances[0].pixels
-    corner = (pixels.columns * spacing[1], pixels.rows * spacing[0])
+    first = stack.instances[0]
+    corner = (first.columns * spacing[1], first.rows * spacing[0])
     for distinct in {instance.orientation for instance in stack.instances}:
         assert distinct is not None
         orthonormal_axes(distinct, corner_mm=corner, tolerances=tolerances)

@@ -47,17 +47,23 @@ def check_identity(instances: Sequence[Instance]) -> None:
 def without_copies(
     instances: Sequence[Instance],
 ) -> tuple[list[Instance], list[tuple[Instance, Diagnostic]]]:
-    """The instances with each SOPInstanceUID once, and those set aside as copies.
+    """The slices of each SOPInstanceUID from one file, and one of every file that is a copy.
 
     Raises IMG-1103 when one SOPInstanceUID comes with different bytes: no reader can know which
     object is the right one.
     """
-    kept: dict[str, Instance] = {}
+    first_of: dict[str, Instance] = {}
+    kept: list[Instance] = []
     aside: list[tuple[Instance, Diagnostic]] = []
+    copies: set[FileRef] = set()
     for instance in instances:
-        first = kept.setdefault(instance.sop_instance_uid, instance)
-        if first is instance:
+        first = first_of.setdefault(instance.sop_instance_uid, instance)
+        if first.ref == instance.ref:
+            kept.append(instance)
             continue
+        if instance.ref in copies:
+            continue
+        copies.add(instance.ref)
         if content_digest(first.ref) != content_digest(instance.ref):
             raise refuse(
                 "IMG-1103",
@@ -67,7 +73,7 @@ def without_copies(
         aside.append(
             (instance, notice("IMG-1104", file=instance.ref.label, copy_of=first.ref.label))
         )
-    return list(kept.values()), aside
+    return kept, aside
 
 
 def content_digest(ref: FileRef) -> str:

@@ -1,14 +1,23 @@
-"""One DICOM image file as the series code sees it: typed header values, no pixels."""
+"""One slice of a DICOM image file as the series code sees it: typed header values, no pixels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import Header, PixelLocation
+from numbat_imaging.series.forms.dimensions import dimension_names, dimension_values
+from numbat_imaging.series.forms.frame_offsets import offset_datasets
+from numbat_imaging.series.forms.functional_groups import (
+    frame_dataset,
+    frame_datasets,
+    has_functional_groups,
+)
+from numbat_imaging.series.forms.tiles import Window
 from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
 from numbat_registries import refuse
@@ -16,7 +25,7 @@ from numbat_registries import refuse
 
 @dataclass(frozen=True, slots=True)
 class PixelFormat:
-    """How the pixels of an instance are stored (PS3.3 C.7.6.3)."""
+    """How the pixels of a file are stored (PS3.3 C.7.6.3); rows and columns of a stored frame."""
 
     rows: int
     columns: int
@@ -31,6 +40,7 @@ class PixelFormat:
     location: PixelLocation
     little_endian: bool
     lossy: bool
+    frames: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +54,21 @@ class Rescale:
 
 
 @dataclass(frozen=True, slots=True)
+class Concatenation:
+    """Of one image that was cut into several files: which, part number, number of parts."""
+
+    uid: str
+    number: int | None
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Instance:
-    """One single-frame image instance.
+    """One slice: a single-frame image, one frame of a multi-frame one, or one tile of a mosaic.
+
+    `frame` counts the stored frames of the file from 0; `window` is the part of it that is this
+    slice, None for the whole frame; `form` says which kind of object it came from. `dimensions`
+    holds the indices of the dimensions that an enhanced object lists, places in space aside.
 
     Lengths in mm, angles in degrees, times in ms unless named; positions in patient LPS. A value
     that the file does not state is None. `patient` is for comparison only and never printed.
@@ -85,20 +108,81 @@ class Instance:
     slices_declared: int | None
     gradient: Gradient | None
     vendor_split: str
+    complex_component: str = ""
+    stack_id: str = ""
+    dimensions: tuple[tuple[str, int], ...] = ()
+    concatenation: Concatenation | None = None
+    form: str = "single-frame"
+    frame: int = 0
+    window: Window | None = None
+    slice_time_ms: float | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the slice."""
+        return self.pixels.rows if self.window is None else self.window.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the slice."""
+        return self.pixels.columns if self.window is None else self.window.columns
+
+    @property
+    def order(self) -> tuple[int, int] | None:
+        """InstanceNumber, and the place of the frame in its file; None without a number."""
+        return None if self.instance_number is None else (self.instance_number, self.frame)
 
 
-def instance_from_header(header: Header) -> Instance:
-    """The typed values of one image header.
+def instances_from_header(header: Header) -> tuple[Instance, ...]:
+    """The typed values of every slice that one image file holds.
 
     Raises IMG-1012 for an element that cannot be read as its meaning demands, IMG-1016 for an
-    object that is no image, IMG-1017 for a missing identifier, IMG-1401 for a pixel description
-    that lacks what its values hang on, IMG-1502 and IMG-1504 for a value scale, and IMG-16xx for
-    forms that this phase does not read.
+    object that is no image, IMG-1017 for a missing identifier, IMG-131x for functional groups that
+    do not fit the frames, IMG-1401 for a pixel description that lacks what its values hang on,
+    IMG-15xx for a value scale, and IMG-16xx for forms that cannot be decoded.
     """
     ds = header.dataset
     sop_class = elements.uid(ds, "SOPClassUID") or ""
     pixels = _pixel_format(header, sop_class)
     refuse_unread_forms(ds, sop_class=sop_class)
+    if has_functional_groups(ds):
+        return tuple(_enhanced(header, pixels, sop_class))
+    if pixels.frames > 1:
+        return tuple(_offset_frames(header, pixels, sop_class))
+    return (_instance(header, ds, pixels, sop_class),)
+
+
+def slice_dataset(header: Header, instance: Instance) -> Dataset:
+    """The data set that describes one slice alone: for an enhanced object, that of its frame."""
+    ds = header.dataset
+    if not has_functional_groups(ds):
+        return ds
+    return frame_dataset(ds, frame=instance.frame, file=header.ref.label)
+
+
+def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[Instance]:
+    file = header.ref.label
+    names = dimension_names(header.dataset)
+    flat = frame_datasets(header.dataset, frames=pixels.frames, file=file)
+    for frame, ds in enumerate(flat):
+        yield replace(
+            _instance(header, ds, pixels, sop_class),
+            form="enhanced multi-frame",
+            frame=frame,
+            dimensions=dimension_values(ds, names, frame=frame, file=file),
+        )
+
+
+def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[Instance]:
+    flat = offset_datasets(header.dataset, frames=pixels.frames, sop_class=sop_class)
+    for frame, ds in enumerate(flat):
+        yield replace(
+            _instance(header, ds, pixels, sop_class), form="multi-frame with offsets", frame=frame
+        )
+
+
+def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) -> Instance:
+    """One slice from the flat data set `ds` of its frame."""
     return Instance(
         ref=header.ref,
         sop_class_uid=sop_class,
@@ -134,6 +218,20 @@ def instance_from_header(header: Header) -> Instance:
         slices_declared=elements.integer(ds, "NumberOfSlices"),
         gradient=gradient_from_dataset(ds),
         vendor_split=vendor_split_value(ds),
+        complex_component=elements.text(ds, "ComplexImageComponent") or "",
+        stack_id=elements.text(ds, "StackID") or "",
+        concatenation=_concatenation(ds),
+    )
+
+
+def _concatenation(ds: Dataset) -> Concatenation | None:
+    uid = elements.uid(ds, "ConcatenationUID")
+    if uid is None:
+        return None
+    return Concatenation(
+        uid,
+        elements.integer(ds, "InConcatenationNumber"),
+        elements.integer(ds, "InConcatenationTotalNumber"),
     )
 
 
@@ -196,7 +294,12 @@ def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
         location=header.pixel,
         little_endian=header.little_endian,
         lossy=elements.text(ds, "LossyImageCompression") == "01",
+        frames=_frames(ds),
     )
+
+
+def _frames(ds: Dataset) -> int:
+    return elements.integer(ds, "NumberOfFrames") or 1
 
 
 def _rescale(ds: Dataset) -> Rescale:

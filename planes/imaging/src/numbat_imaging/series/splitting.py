@@ -35,9 +35,11 @@ _KEYS: tuple[tuple[str, Callable[[Instance], str]], ...] = (
     ("frame of reference", lambda i: i.frame_of_reference_uid or ""),
     ("image type", lambda i: "\\".join(i.image_type)),
     ("echo", _echo),
+    ("complex component", lambda i: i.complex_component),
     ("vendor image kind", lambda i: i.vendor_split),
     ("reconstruction kernel", lambda i: i.convolution_kernel),
-    ("matrix", lambda i: f"{i.pixels.columns}x{i.pixels.rows}"),
+    ("stack", lambda i: i.stack_id),
+    ("matrix", lambda i: f"{i.columns}x{i.rows}"),
     ("colour", lambda i: f"{i.pixels.photometric} {i.pixels.samples}"),
     ("object class", lambda i: i.sop_class_uid),
 )
@@ -66,16 +68,16 @@ def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[
     return sorted(stacks, key=_first_number)
 
 
-def _first_number(stack: Stack) -> tuple[int, str]:
-    numbers = [i.instance_number for i in stack.instances if i.instance_number is not None]
-    return (min(numbers, default=0), stack.instances[0].sop_instance_uid)
+def _first_number(stack: Stack) -> tuple[tuple[int, int], str]:
+    orders = [i.order for i in stack.instances if i.order is not None]
+    return (min(orders, default=(0, 0)), stack.instances[0].sop_instance_uid)
 
 
 def _orientation_index(instance: Instance, known: list[Instance], tolerances: Tolerances) -> str:
     if instance.orientation is None:
         return "none"
     spacing = instance.pixel_spacing_mm or (1.0, 1.0)
-    corner = (instance.pixels.columns * spacing[1], instance.pixels.rows * spacing[0])
+    corner = (instance.columns * spacing[1], instance.rows * spacing[0])
     for index, other in enumerate(known):
         if other.orientation is None:
             continue
@@ -92,9 +94,9 @@ def _refuse_mixed_spacing(instances: Sequence[Instance]) -> None:
         spacing = instance.pixel_spacing_mm
         if spacing is None or first is None:
             continue
-        pixels = instance.pixels
         off_mm = max(
-            abs(spacing[0] - first[0]) * pixels.rows, abs(spacing[1] - first[1]) * pixels.columns
+            abs(spacing[0] - first[0]) * instance.rows,
+            abs(spacing[1] - first[1]) * instance.columns,
         )
         if off_mm > 0.05:
             raise refuse(

@@ -1,4 +1,4 @@
-"""Forms that hide several images or another value scale in one file; phase 1 refuses them."""
+"""Forms that hide several images or another value scale in one file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,6 @@ from pydicom import Dataset
 from numbat_imaging.intake import elements
 from numbat_registries import refuse
 
-#: SOP classes of multi-frame images whose geometry lies in functional groups or nowhere.
-_ENHANCED = {
-    "1.2.840.10008.5.1.4.1.1.2.1": "Enhanced CT",
-    "1.2.840.10008.5.1.4.1.1.2.2": "Legacy Converted Enhanced CT",
-    "1.2.840.10008.5.1.4.1.1.4.1": "Enhanced MR",
-    "1.2.840.10008.5.1.4.1.1.4.2": "MR Spectroscopy",
-    "1.2.840.10008.5.1.4.1.1.4.3": "Enhanced MR Color",
-    "1.2.840.10008.5.1.4.1.1.4.4": "Legacy Converted Enhanced MR",
-    "1.2.840.10008.5.1.4.1.1.130": "Enhanced PET",
-    "1.2.840.10008.5.1.4.1.1.128.1": "Legacy Converted Enhanced PET",
-    "1.2.840.10008.5.1.4.1.1.30": "Parametric Map",
-}
-
 #: Masks that describe another image.
 _SEGMENTATIONS = frozenset({"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7"})
 
@@ -29,15 +16,11 @@ _SEGMENTATIONS = frozenset({"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4
 def refuse_unread_forms(ds: Dataset, *, sop_class: str) -> None:
     """Refuse what would be stacked wrongly if it were read as one plain slice.
 
-    Raises IMG-1601 for multi-frame objects, IMG-1602 for Siemens mosaics, IMG-1603 for UIH grids,
+    Raises IMG-1602 for Siemens mosaics, IMG-1603 for UIH grids,
     IMG-1604 for Philips private value scales, IMG-1605 for segmentations.
     """
     if sop_class in _SEGMENTATIONS:
         raise refuse("IMG-1605")
-    frames = elements.integer(ds, "NumberOfFrames") or 1
-    if sop_class in _ENHANCED or frames > 1:
-        kind = _ENHANCED.get(sop_class, "multi-frame image")
-        raise refuse("IMG-1601", kind=kind, frames=frames)
     image_type = elements.texts(ds, "ImageType")
     maker = (elements.text(ds, "Manufacturer") or "").upper()
     if "MOSAIC" in image_type:

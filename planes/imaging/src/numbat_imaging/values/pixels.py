@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -74,6 +75,25 @@ def stack_dtype(formats: list[PixelFormat]) -> np.dtype[Any]:
     return dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
 
 
+def read_planes(instances: Sequence[Instance], planes: Sequence[Pixels]) -> None:
+    """Decode slices of one file into `planes`, each (rows, columns) of its slice."""
+    frame: Pixels | None = None
+    held = -1
+    for instance, plane in zip(instances, planes, strict=True):
+        if instance.window is None:
+            read_into(instance, plane)
+            continue
+        if frame is None or held != instance.frame:
+            pixels = instance.pixels
+            frame = np.empty((pixels.rows, pixels.columns), stored_dtype(pixels))
+            read_into(instance, frame)
+            held = instance.frame
+        window = instance.window
+        plane[...] = frame[
+            window.row : window.row + window.rows, window.column : window.column + window.columns
+        ]
+
+
 def read_into(instance: Instance, plane: Pixels) -> None:
     """Decode one instance into `plane`, shape (rows, columns).
 
@@ -92,8 +112,9 @@ def _read_native(instance: Instance, plane: Pixels) -> None:
     pixels = instance.pixels
     size = plane_bytes(pixels)
     length = pixels.location.length or 0
+    whole = size * pixels.frames
     # An odd number of bytes is padded to an even length (PS3.5 8.1.1).
-    if length < size or length > size + size % 2:
+    if length < whole or length > whole + whole % 2:
         _refuse_length(instance, found=length)
     dtype = stored_dtype(pixels)
     direct = (
@@ -105,7 +126,7 @@ def _read_native(instance: Instance, plane: Pixels) -> None:
     # Two 8-bit pixels to an OW word: in big endian the first is the low byte (PS3.5 A.3, D.1).
     swapped = not pixels.little_endian and dtype.itemsize == 1 and pixels.location.vr == "OW"
     with instance.ref.open() as stream:
-        stream.seek(pixels.location.offset)
+        stream.seek(pixels.location.offset + instance.frame * size)
         if direct:
             got = stream.readinto(memoryview(plane).cast("B"))  # type: ignore[attr-defined,arg-type]
             if got != size:
@@ -184,7 +205,7 @@ def _run_decoder(decoder: Any, instance: Instance, *, name: str) -> tuple[Pixels
             with instance.ref.open() as stream:
                 dataset = dcmread(stream, force=True)
             colour = instance.pixels.samples == 3
-            array, _ = decoder.as_array(dataset, index=0, raw=not colour)
+            array, _ = decoder.as_array(dataset, index=instance.frame, raw=not colour)
         except Refusal:
             raise
         except Exception as error:

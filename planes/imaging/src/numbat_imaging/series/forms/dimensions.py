@@ -1,0 +1,66 @@
+"""The dimensions that an enhanced object says its frames run along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydicom import Dataset
+from pydicom.datadict import keyword_for_tag
+
+from numbat_imaging.intake import elements
+from numbat_registries import refuse
+
+#: Dimensions that say where a frame lies: the coordinates say it better.
+SPATIAL = frozenset(
+    {
+        "StackID",
+        "InStackPositionNumber",
+        "ImagePositionPatient",
+        "ImageOrientationPatient",
+        "PlanePositionSequence",
+        "PlaneOrientationSequence",
+        "SliceLocation",
+    }
+)
+
+
+def dimension_names(ds: Dataset) -> tuple[str, ...]:
+    """The dimensions of an object in the order in which it lists them, by keyword or private tag.
+
+    Raises IMG-1012 for a pointer that cannot be read. Source: PS3.3 C.7.6.17.
+    """
+    names: list[str] = []
+    for item in elements.sequence(ds, "DimensionIndexSequence"):
+        names.append(_name(item, elements.tags(item, "DimensionIndexPointer")))
+    return tuple(names)
+
+
+def _name(item: Dataset, pointer: Sequence[int]) -> str:
+    if not pointer:
+        return "unnamed"
+    tag = pointer[0]
+    keyword = keyword_for_tag(tag)
+    if keyword:
+        return keyword
+    creator = elements.text(item, "DimensionIndexPrivateCreator") or ""
+    return f"({tag >> 16:04X},{tag & 0xFFFF:04X}) {creator}".strip()
+
+
+def dimension_values(
+    ds: Dataset, names: Sequence[str], *, frame: int, file: str
+) -> tuple[tuple[str, int], ...]:
+    """The place of one frame along each dimension that is not a place in space.
+
+    `ds`: the flat data set of the frame. Empty when the frame gives none.
+
+    Raises IMG-1312 when the frame has another number of indices than the object has dimensions.
+    """
+    values = elements.integers(ds, "DimensionIndexValues")
+    if values is None or not names:
+        return ()
+    if len(values) != len(names):
+        raise refuse(
+            "IMG-1312", file=file, frame=frame + 1, dimensions=len(names), indices=len(values)
+        )
+    pairs = zip(names, values, strict=True)
+    return tuple((name, value) for name, value in pairs if name not in SPATIAL)

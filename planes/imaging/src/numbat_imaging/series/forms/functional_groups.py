@@ -1,0 +1,240 @@
+"""Each frame of an enhanced object as if it were a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydicom import Dataset
+from pydicom.datadict import dictionary_VR, tag_for_keyword
+from pydicom.dataelem import DataElement, RawDataElement
+from pydicom.tag import BaseTag
+
+from numbat_imaging.intake import elements
+from numbat_registries import refuse
+
+Elements = dict[BaseTag, Any]
+Known = dict[tuple[BaseTag, bytes], Elements]
+
+
+def _tag(keyword: str) -> BaseTag:
+    tag = tag_for_keyword(keyword)
+    assert tag is not None
+    return BaseTag(tag)
+
+
+_SHARED = _tag("SharedFunctionalGroupsSequence")
+_PER_FRAME = _tag("PerFrameFunctionalGroupsSequence")
+
+#: Functional groups whose elements say what the image of a frame is, where and when it was taken.
+#: Others (anatomy, derivation, referenced images) describe other objects, and stay unread.
+_MACROS = frozenset(
+    _tag(keyword)
+    for keyword in (
+        "PixelMeasuresSequence",
+        "PlanePositionSequence",
+        "PlaneOrientationSequence",
+        "PlanePositionVolumeSequence",
+        "PlaneOrientationVolumeSequence",
+        "FrameContentSequence",
+        "TemporalPositionSequence",
+        "PixelValueTransformationSequence",
+        "CardiacSynchronizationSequence",
+        "RespiratorySynchronizationSequence",
+        "MRImageFrameTypeSequence",
+        "MRSpectroscopyFrameTypeSequence",
+        "CTImageFrameTypeSequence",
+        "PETFrameTypeSequence",
+        "XAXRFFrameCharacteristicsSequence",
+        "ParametricMapFrameTypeSequence",
+        "MREchoSequence",
+        "MRDiffusionSequence",
+        "MRTimingAndRelatedParametersSequence",
+        "MRFOVGeometrySequence",
+        "MRModifierSequence",
+        "MRImagingModifierSequence",
+        "MRAveragesSequence",
+        "MRVelocityEncodingSequence",
+        "CTReconstructionSequence",
+        "CTAcquisitionDetailsSequence",
+        "CTGeometrySequence",
+        "FrameVOILUTSequence",
+        "PETFrameCorrectionFactorsSequence",
+        "PETReconstructionSequence",
+    )
+    if tag_for_keyword(keyword) is not None
+)
+
+#: Elements of a functional group, and the element of a single-frame object that means the same.
+_CLASSIC = {
+    _tag(enhanced): (_tag(classic), dictionary_VR(_tag(enhanced)))
+    for enhanced, classic in (
+        ("FrameType", "ImageType"),
+        ("EffectiveEchoTime", "EchoTime"),
+        ("TemporalPositionIndex", "TemporalPositionIdentifier"),
+        ("NominalCardiacTriggerDelayTime", "TriggerTime"),
+        ("FrameAcquisitionNumber", "AcquisitionNumber"),
+        ("FrameAcquisitionDateTime", "AcquisitionDateTime"),
+    )
+}
+
+_DIRECTION = _tag("DiffusionGradientDirectionSequence")
+
+
+def has_functional_groups(ds: Dataset) -> bool:
+    """Whether a data set describes its frames in functional groups."""
+    return _PER_FRAME in ds or _SHARED in ds
+
+
+def frame_datasets(ds: Dataset, *, frames: int, file: str) -> Iterator[Dataset]:
+    """For each frame, one flat data set: top level, shared and per-frame functional groups.
+
+    Elements of the groups replace those of the top level, under the keywords of single-frame
+    objects (EffectiveEchoTime as EchoTime, and so on). Private groups keep their creators, in
+    blocks that are free.
+
+    Raises IMG-1310 when the per-frame groups are not as many as the frames, IMG-1012 for groups
+    that cannot be read. Source: PS3.3 C.7.6.16.
+    """
+    groups = elements.sequence(ds, _PER_FRAME)
+    if len(groups) != frames:
+        raise refuse("IMG-1310", file=file, frames=frames, groups=len(groups))
+    known: Known = {}
+    base = _shared(ds, known, file=file)
+    for group in groups:
+        yield _frame(ds, base, group, known)
+
+
+def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
+    """The flat data set of one frame, as `frame_datasets` gives it."""
+    known: Known = {}
+    group = elements.sequence(ds, _PER_FRAME)[frame]
+    return _frame(ds, _shared(ds, known, file=file), group, known)
+
+
+def _shared(ds: Dataset, known: Known, *, file: str) -> Elements:
+    """The top level, and over it the shared groups."""
+    shared = elements.sequence(ds, _SHARED)
+    if len(shared) > 1:
+        raise refuse("IMG-1311", file=file, items=len(shared))
+    base = {tag: element for tag, element in _elements(ds) if tag not in (_SHARED, _PER_FRAME)}
+    for group in shared:
+        _merge(base, group, known)
+    return base
+
+
+def _frame(ds: Dataset, base: Elements, group: Dataset, known: Known) -> Dataset:
+    frame = dict(base)
+    _merge(frame, group, known)
+    return flat_dataset(frame, like=ds)
+
+
+def flat_dataset(found: Elements, *, like: Dataset) -> Dataset:
+    """A data set of these elements, encoded as `like` is."""
+    flat = Dataset(found)
+    implicit, little = like.original_encoding
+    flat.set_original_encoding(implicit, little, like.original_character_set)
+    flat.file_meta = like.file_meta
+    return flat
+
+
+def _elements(ds: Dataset) -> Iterable[tuple[BaseTag, Any]]:
+    return ((tag, ds.get_item(tag, keep_deferred=True)) for tag in ds.keys())  # noqa: SIM118
+
+
+def _merge(frame: Elements, group: Dataset, known: Known) -> None:
+    for tag, element in _elements(group):
+        if tag in _MACROS:
+            frame.update(_macro(group, tag, element, known))
+        elif tag.is_private and not tag.is_private_creator:
+            _merge_private(frame, group, tag)
+        elif not tag.is_private:
+            frame[tag] = element
+
+
+def _macro(group: Dataset, tag: BaseTag, element: Any, known: Known) -> Elements:
+    # Most groups of most frames are the same bytes again.
+    content = element.value if isinstance(element, RawDataElement) else None
+    key = (tag, content) if isinstance(content, bytes) else None
+    found = known.get(key) if key is not None else None
+    if found is None:
+        found = {}
+        for item in elements.sequence(group, tag):
+            found.update(_flat(item))
+        if key is not None:
+            known[key] = found
+    return found
+
+
+def _flat(item: Dataset) -> Elements:
+    flat: Elements = {}
+    for tag, element in _elements(item):
+        if tag == _DIRECTION:
+            for direction in elements.sequence(item, tag):
+                flat.update(_flat(direction))
+            continue
+        flat[tag] = element
+        if tag in _CLASSIC:
+            classic, vr = _CLASSIC[tag]
+            flat[classic] = _renamed(element, classic, vr)
+    return flat
+
+
+def _renamed(element: Any, tag: BaseTag, vr: str) -> Any:
+    if isinstance(element, RawDataElement):
+        # An implicit VR would be looked up under the new tag: text where the number is binary.
+        return element._replace(tag=tag, VR=element.VR if element.VR not in (None, "UN") else vr)
+    return DataElement(tag, element.VR, element.value)
+
+
+def _merge_private(frame: Elements, group: Dataset, tag: BaseTag) -> None:
+    """Bring the items of a private sequence to the top level, each block under a free number."""
+    element = group.get_item(tag, keep_deferred=True)
+    if element is None or str(element.VR or "UN") not in ("SQ", "UN"):
+        return
+    if element.VR != "SQ" and not _looks_like_items(element.value):
+        return
+    for item in elements.sequence(group, tag):
+        _merge_private_item(frame, item)
+
+
+def _looks_like_items(value: Any) -> bool:
+    return isinstance(value, bytes) and value[:4] in (b"\xfe\xff\x00\xe0", b"\xff\xfe\xe0\x00")
+
+
+def _merge_private_item(frame: Elements, item: Dataset) -> None:
+    blocks: dict[int, int] = {}
+    for tag, element in _elements(item):
+        if tag.is_private_creator:
+            creator = elements.text(item, tag, vr="LO") or ""
+            block = _block(frame, tag.group, creator)
+            blocks[tag.group << 8 | tag.element] = block
+            moved = BaseTag(tag.group << 16 | block)
+        elif tag.is_private:
+            block = blocks.get(tag.group << 8 | tag.element >> 8, 0)
+            if not block:
+                continue
+            moved = BaseTag(tag.group << 16 | block << 8 | tag.element & 0xFF)
+        elif tag in frame:
+            # What the standard's own groups say wins.
+            continue
+        else:
+            moved = tag
+        frame[moved] = (
+            element._replace(tag=moved)
+            if isinstance(element, RawDataElement)
+            else DataElement(moved, element.VR, element.value)
+        )
+
+
+def _block(frame: Elements, group: int, creator: str) -> int:
+    """The block of `creator` in `group`, or the first that is free."""
+    for number in range(0x10, 0x100):
+        held = frame.get(BaseTag(group << 16 | number))
+        if held is None:
+            return number
+        value = held.value
+        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        if text.strip(" \0") == creator:
+            return number
+    return 0xFF
