@@ -38,7 +38,7 @@ def _judge(check: Check, fault: Fault) -> None:
     if any(volume.voxels.dtype.fields for volume in volumes):
         return
     limit_mm = bound if kind == "volume" else 0.001
-    datasets = fault.build()
+    datasets = fault.slices()
     seen = [agreement(datasets, v.values(), v.affine_lps_mm) for v in volumes]
     check.at_most(
         f"{fault.name}: displacement", max(a.max_displacement_mm for a in seen), limit_mm, "mm"

@@ -52,7 +52,7 @@ def _splits(check: Check) -> None:
         with check.notices("IMG-1306", f"the split of {name} is said"):
             found = inspect_fault(name)
         check.equal(f"stacks of {name}", len(found.stacks), fault.expected[1])
-        check.equal(f"images of {name}", sum(s.images for s in found.stacks), len(fault.build()))
+        check.equal(f"images of {name}", sum(s.images for s in found.stacks), len(fault.slices()))
     volumes = read_all_of_fault("localizer-inside")
     check.equal(
         "a localiser is a volume of its own", sorted(v.grid.slices for v in volumes), [1, 10]

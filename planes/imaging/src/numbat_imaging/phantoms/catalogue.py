@@ -36,13 +36,19 @@ class Fault:
     """One way in which a scan can be, by name.
 
     `build` gives its datasets anew at each call; `expected` is what a right reader does with them;
-    `says` is one line for a report.
+    `says` is one line for a report. `holds` gives what the files hold as one dataset a slice, where
+    a file holds several.
     """
 
     name: str
     build: Callable[[], list[Dataset]]
     expected: Expected
     says: str
+    holds: Callable[[], list[Dataset]] | None = None
+
+    def slices(self) -> list[Dataset]:
+        """One dataset for each slice, with its place, its scale and its pixels."""
+        return (self.holds or self.build)()
 
     def write(self, directory: str | PathLike[str]) -> list[Path]:
         """The datasets as files."""
