@@ -92,7 +92,9 @@ def test_time_positions_that_restart_name_nothing(tmp_path: Path) -> None:
         t = index // 4
         ds.TemporalPositionIdentifier, ds.AcquisitionNumber = t % 2 + 1, t // 2 + 1
         ds.NumberOfTemporalPositions = 2
-    assert refused(slices, tmp_path).code == "IMG-1302"
+    caught = refused(slices, tmp_path)
+    assert caught.code == "IMG-1315"
+    assert caught.diagnostic.fields["sizes"] == [2, 2]
 
 
 @pytest.mark.parametrize("value", ["time", "b-value", "direction"])

@@ -50,6 +50,8 @@ def test_pydicoms_files_decode_as_pydicom_decodes_them() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             truth = pixel_array(dcmread(path, force=True))
+        if truth.ndim == plane.ndim + 1 + (plane.dtype.fields is not None):
+            truth = truth[0]
         shown = plane if plane.dtype.fields is None else plane.view("u1").reshape(truth.shape)
         np.testing.assert_array_equal(shown, truth, err_msg=path.name)
         compared.append(path.name)

@@ -21,17 +21,16 @@ _BUNDLED = Path(pydicom.__file__).parent / "data" / "test_files"
 )
 def unread_forms(check: Check) -> None:
     for code, name in (
-        ("IMG-1601", "enhanced-mr"),
-        ("IMG-1601", "enhanced-ct"),
-        ("IMG-1602", "mosaic-without-csa"),
-        ("IMG-1603", "uih-grid"),
-        ("IMG-1604", "philips-two-scales"),
+        ("IMG-1601", "cine"),
+        ("IMG-1313", "dose-offsets-unanchored"),
+        ("IMG-1314", "dose-offsets-short"),
+        ("IMG-1607", "mosaic-without-csa"),
+        ("IMG-1613", "uih-grid"),
     ):
         with check.refuses(code, name):
             read_fault(name)
     for code, name in (
         ("IMG-1605", "liver_1frame.dcm"),
-        ("IMG-1601", "rtdose.dcm"),
         ("IMG-1601", "SC_rgb_rle_2frame.dcm"),
         ("IMG-1016", "rtplan.dcm"),
         ("IMG-1016", "test-SR.dcm"),

@@ -159,7 +159,7 @@ def _pixels() -> list[Fault]:
         made_fault(
             "mosaic-without-csa",
             "a mosaic that does not say its tiles",
-            refused("IMG-1602"),
+            refused("IMG-1607"),
             CLEAN,
             pixels.undeclared_mosaic,
         ),
@@ -170,16 +170,22 @@ def _objects() -> list[Fault]:
     aside: Expected = ("aside", None)
     return [
         _object(
-            "enhanced-mr",
-            "enhanced MR, one file",
+            "cine",
+            "frames of a secondary capture, which tell no place",
             refused("IMG-1601"),
-            lambda: objects.enhanced(CLEAN, "MR"),
+            lambda: objects.cine(CLEAN),
         ),
         _object(
-            "enhanced-ct",
-            "enhanced CT, geometry in groups only",
-            refused("IMG-1601"),
-            lambda: objects.enhanced(CLEAN, "CT"),
+            "dose-offsets-unanchored",
+            "frame offsets that begin with neither 0 nor the object's own coordinate",
+            refused("IMG-1313"),
+            lambda: objects.dose(CLEAN, [5.0 + 2 * k for k in range(CLEAN.shape[2])]),
+        ),
+        _object(
+            "dose-offsets-short",
+            "a frame offset is missing",
+            refused("IMG-1314"),
+            lambda: objects.dose(CLEAN, [2.0 * k for k in range(CLEAN.shape[2] - 1)]),
         ),
         _object(
             "segmentation", "a segmentation object", aside, lambda: objects.segmentation(CLEAN)

@@ -1,8 +1,8 @@
-"""Objects that are no single-frame image: enhanced multi-frame, segmentation, report."""
+"""Objects that are no single-frame image: cine, dose, segmentation, report."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
 from pydicom import Dataset
@@ -11,27 +11,41 @@ from pydicom.uid import UID, ExplicitVRLittleEndian
 
 from numbat_imaging.phantoms.phantom import Phantom, decimal_text
 
-_ENHANCED = {"MR": "1.2.840.10008.5.1.4.1.1.4.1", "CT": "1.2.840.10008.5.1.4.1.1.2.1"}
+_MULTI_FRAME_CAPTURE = "1.2.840.10008.5.1.4.1.1.7.3"
+_RT_DOSE = "1.2.840.10008.5.1.4.1.1.481.2"
 _SEGMENTATION = "1.2.840.10008.5.1.4.1.1.66.4"
 _BASIC_TEXT_SR = "1.2.840.10008.5.1.4.1.1.88.11"
 
 
-def enhanced(phantom: Phantom, modality: Literal["MR", "CT"]) -> list[Dataset]:
-    """All slices in one multi-frame object, its geometry only in the functional groups (A.36)."""
-    ds = _shell(phantom, _ENHANCED[modality], modality)
+def cine(phantom: Phantom) -> list[Dataset]:
+    """All slices as frames of one secondary capture, which tells no place of any (A.8.4)."""
+    return [_frames(phantom, _MULTI_FRAME_CAPTURE, "OT")]
+
+
+def dose(phantom: Phantom, offsets_mm: Sequence[float]) -> list[Dataset]:
+    """All slices as frames of one RT dose, at these offsets along the normal (A.18)."""
+    ds = _frames(phantom, _RT_DOSE, "RTDOSE")
+    i_mm, j_mm, k_mm = phantom.spacing_mm
+    ds.ImagePositionPatient = [decimal_text(x) for x in phantom.origin_lps_mm]
+    ds.ImageOrientationPatient = [decimal_text(x) for x in phantom.orientation]
+    ds.PixelSpacing = [decimal_text(j_mm), decimal_text(i_mm)]
+    ds.SliceThickness = decimal_text(k_mm)
+    ds.FrameIncrementPointer = 0x3004000C
+    ds.GridFrameOffsetVector = [decimal_text(x) for x in offsets_mm]
+    ds.DoseUnits, ds.DoseType, ds.DoseSummationType = "GY", "PHYSICAL", "PLAN"
+    ds.DoseGridScaling = "0.001"
+    return [ds]
+
+
+def _frames(phantom: Phantom, sop_class: str, modality: str) -> Dataset:
+    ds = _shell(phantom, sop_class, modality)
     columns, rows, slices = phantom.shape
     ds.NumberOfFrames = slices
     frames = np.stack([phantom.plane(k) for k in range(slices)])
     _describe_pixels(ds, rows, columns, bits=phantom.bits)
     ds.PixelData = frames.astype("<u2").tobytes()
     ds["PixelData"].VR = "OW"
-    ds.SharedFunctionalGroupsSequence = [_shared_groups(phantom)]
-    ds.PerFrameFunctionalGroupsSequence = [_frame_groups(phantom, k) for k in range(slices)]
-    organization = Dataset()
-    organization.DimensionOrganizationUID = phantom.uid("dimensions")
-    ds.DimensionOrganizationSequence = [organization]
-    ds.DimensionIndexSequence = [_dimension(phantom, 0x00209056), _dimension(phantom, 0x00209057)]
-    return [ds]
+    return ds
 
 
 def segmentation(phantom: Phantom) -> list[Dataset]:
@@ -91,33 +105,3 @@ def _describe_pixels(ds: Dataset, rows: int, columns: int, *, bits: int) -> None
     ds.Rows, ds.Columns, ds.SamplesPerPixel = rows, columns, 1
     ds.PhotometricInterpretation = "MONOCHROME2"
     ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 16, bits, bits - 1, 0
-
-
-def _shared_groups(phantom: Phantom) -> Dataset:
-    measures, orientation, groups = Dataset(), Dataset(), Dataset()
-    i_mm, j_mm, k_mm = phantom.spacing_mm
-    measures.PixelSpacing = [decimal_text(j_mm), decimal_text(i_mm)]
-    measures.SliceThickness = decimal_text(k_mm)
-    orientation.ImageOrientationPatient = [decimal_text(x) for x in phantom.orientation]
-    groups.PixelMeasuresSequence = [measures]
-    groups.PlaneOrientationSequence = [orientation]
-    return groups
-
-
-def _frame_groups(phantom: Phantom, k: int) -> Dataset:
-    position, content, groups = Dataset(), Dataset(), Dataset()
-    point = np.asarray(phantom.origin_lps_mm) + k * phantom.step_mm
-    position.ImagePositionPatient = [decimal_text(x) for x in point]
-    content.StackID, content.InStackPositionNumber = "1", k + 1
-    content.DimensionIndexValues = [1, k + 1]
-    groups.PlanePositionSequence = [position]
-    groups.FrameContentSequence = [content]
-    return groups
-
-
-def _dimension(phantom: Phantom, pointer: int) -> Dataset:
-    item = Dataset()
-    item.DimensionOrganizationUID = phantom.uid("dimensions")
-    item.DimensionIndexPointer = pointer
-    item.FunctionalGroupPointer = 0x00209111
-    return item

@@ -66,6 +66,130 @@ _SCALES = [
     ),
 ]
 
+#: Injective over the stored values 0 to 10239 of the clean phantom, and no straight line.
+_TABLE = [(7 * code + 3) % 65521 for code in range(10240)]
+_ADC = values.real_world_item("ADC", "um2/s", (0, 65535), line=(0.25, 10.0))
+_T2 = values.real_world_item("T2", "ms", (0, 65535), line=(0.5, 0.0))
+
+_TABLES = [
+    _exact(
+        "modality-lut",
+        "a table instead of a slope",
+        _build(CLEAN, values.with_modality_lut(0, _TABLE)),
+    ),
+    _refused(
+        "modality-lut-short",
+        "IMG-1508",
+        "the table has fewer entries than its descriptor states",
+        _build(CLEAN, values.with_modality_lut(0, _TABLE, count=10241)),
+    ),
+    _exact(
+        "real-world-two-maps",
+        "two maps to other quantities beside the stored values",
+        _build(CLEAN, values.with_real_world(_ADC, _T2)),
+    ),
+    _exact(
+        "real-world-map-short",
+        "a map whose table is too short, beside the stored values",
+        _build(
+            CLEAN,
+            values.with_real_world(
+                values.real_world_item("ADC", "um2/s", (0, 65535), table=[1.0, 2.0])
+            ),
+        ),
+    ),
+    _exact(
+        "real-world-range-exceeded",
+        "stored values beyond the range of a map",
+        _build(
+            CLEAN,
+            values.with_real_world(
+                values.real_world_item("ADC", "um2/s", (0, 5000), line=(0.25, 10.0))
+            ),
+        ),
+    ),
+    _refused(
+        "rescaled-colours",
+        "IMG-1504",
+        "a rescale of colours",
+        _build(replace(CLEAN, shape=(8, 6, 3), dtype="uint8", samples=3, modality="SC", slope=2.0)),
+    ),
+    _exact("dose", "a dose grid, slice by slice", _build(CLEAN, values.as_dose("0.0025"))),
+    _refused(
+        "dose-without-scaling",
+        "IMG-1511",
+        "DoseGridScaling 0",
+        _build(CLEAN, values.as_dose("0")),
+    ),
+    _exact(
+        "full-32-bit-rescaled-per-slice",
+        "an intercept for each slice, and values that single precision cannot tell apart",
+        _build(
+            replace(CLEAN, dtype="uint32"), values.raised(4_294_950_000, intercepts=(0, -1, -2))
+        ),
+    ),
+]
+
+_PHILIPS = [
+    _exact(
+        "philips-two-scales",
+        "displayed and precise scales differ",
+        _build(CLEAN, values.with_philips_scale()),
+    ),
+    _exact(
+        "philips-with-real-world",
+        "the same scan exported with a real-world map",
+        _build(CLEAN, values.with_philips_scale(), values.with_real_world(_ADC)),
+    ),
+    _refused(
+        "philips-scale-in-some-slices",
+        "IMG-1507",
+        "the private scale slope is in half of the slices",
+        _build(CLEAN, values.with_philips_scale(first=5)),
+    ),
+    _refused(
+        "philips-scale-damaged",
+        "IMG-1504",
+        "the private scale slope is 0",
+        _build(CLEAN, values.with_philips_scale(0.0)),
+    ),
+    _exact(
+        "philips-displayed-only",
+        "an export without the private scale slope",
+        _build(CLEAN, values.with_philips_scale(None)),
+    ),
+    _exact(
+        "philips-creator-absent",
+        "the private scale slope without the creator that says what it is",
+        _build(CLEAN, values.with_philips_scale(creator=False)),
+    ),
+]
+
+_PADDING = [
+    _exact(
+        "padding-below-values",
+        "padding below all values",
+        _build(
+            replace(CLEAN, modality="CT", dtype="int16", slope=1.0, intercept=-1024.0),
+            values.with_values(PixelPaddingValue=-32768, PixelPaddingRangeLimit=-32760),
+        ),
+    ),
+    _exact(
+        "padding-among-values",
+        "padding that is a value as well",
+        _build(CLEAN, values.with_values(PixelPaddingValue=100)),
+    ),
+    _exact(
+        "padding-differs",
+        "one slice names another padding",
+        _build(
+            CLEAN,
+            values.with_values(PixelPaddingValue=0),
+            values.with_values_in(4, PixelPaddingValue=4100),
+        ),
+    ),
+]
+
 _PIXELS = [
     _refused(
         "bits-stored-over-allocated",
@@ -100,13 +224,7 @@ _PIXELS = [
 ]
 
 _FORMS = [
-    _refused("uih-grid", "IMG-1603", "a United Imaging grid", _build(CLEAN, values.with_uih_grid)),
-    _refused(
-        "philips-two-scales",
-        "IMG-1604",
-        "displayed and floating point scales differ",
-        _build(CLEAN, values.with_philips_scale),
-    ),
+    _refused("uih-grid", "IMG-1613", "a United Imaging grid", _build(CLEAN, values.with_uih_grid)),
     _refused(
         "no-series-uid",
         "IMG-1017",
@@ -131,15 +249,9 @@ _DECEPTIONS = [
     ),
     _refused(
         "times-restart",
-        "IMG-1302",
+        "IMG-1315",
         "temporal positions restart in the second acquisition",
         _build(replace(CLEAN, volumes=4), values.restarting_times),
-    ),
-    _refused(
-        "modality-lut",
-        "IMG-1504",
-        "a table instead of a slope",
-        _build(CLEAN, values.with_modality_lut),
     ),
     _refused(
         "float-pixels",
@@ -241,6 +353,6 @@ _ANNOUNCED = [
 
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for family in (_SCALES, _PIXELS, _FORMS, _DECEPTIONS, _ANNOUNCED)
+    for family in (_SCALES, _TABLES, _PHILIPS, _PADDING, _PIXELS, _FORMS, _DECEPTIONS, _ANNOUNCED)
     for fault in family
 }

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,15 @@ Array = NDArray[np.float64]
 class FourthAxis:
     """What the fourth index of a volume counts.
 
-    `name` is time, diffusion, cardiac-phase, acquisition or instance-order; `values` has one entry
-    for each volume, in `unit` ("" for a plain number); clock times count from the first volume.
+    `name` is time, diffusion, cardiac-phase, acquisition, dimension or instance-order; `values` has
+    one entry for each volume, in `unit` ("" for a plain number); clock times count from the first
+    volume. `key` is the header value that names the axis.
     """
 
     name: str
     values: tuple[float, ...]
     unit: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,35 @@ KEYS = (
     Key("ContentTime", "time", "s", lambda i: clock_s(i.content_time)),
 )
 
+#: What the dimensions that enhanced objects list count; others are called by their own name.
+_DIMENSION_AXES = {
+    "TemporalPositionIndex": "time",
+    "TemporalPositionTimeOffset": "time",
+    "DiffusionBValue": "diffusion",
+    "DiffusionGradientOrientation": "diffusion",
+    "NominalCardiacTriggerDelayTime": "cardiac-phase",
+}
+
 #: Names that a caller may ask for.
-AXIS_CHOICES = (*dict.fromkeys(key.axis for key in KEYS), "instance-order")
+AXIS_CHOICES = (*dict.fromkeys(key.axis for key in KEYS), "dimension", "instance-order")
+
+
+def keys_of(instances: Sequence[Instance]) -> tuple[Key, ...]:
+    """The keys by which the volumes of these instances may be told apart.
+
+    The dimensions of an enhanced object come last: their indices say less than the values that
+    they stand for.
+    """
+    names = [name for name, _ in instances[0].dimensions]
+    dimensions = (
+        Key(f"dimension {name}", _DIMENSION_AXES.get(name, "dimension"), "", _index_along(name))
+        for name in names
+    )
+    return (*KEYS, *dimensions)
+
+
+def _index_along(dimension: str) -> Callable[[Instance], Hashable | None]:
+    return lambda instance: dict(instance.dimensions).get(dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +162,7 @@ def arrange(
     Raises IMG-1301 when a position holds several images and one volume is otherwise complete,
     IMG-1302 when no key of the files tells the volumes apart, IMG-1303 when some volumes lack
     positions, IMG-1304 for an axis that the files do not support, IMG-1307 when a volume mixes
-    temporal positions or diffusion weightings.
+    temporal positions or diffusion weightings, IMG-1315 when the volumes run along two axes.
     """
     arrangement = _arrange(instances, normal, tolerances=tolerances, fourth_axis=fourth_axis)
     for volume in arrangement.volumes:
@@ -165,11 +194,33 @@ def _arrange(
     if counts.max() == 1 and fourth_axis is None:
         order = np.argsort(labels)
         return Arrangement((tuple(instances[k] for k in order),), None)
-    for chosen in _candidates([key for key in KEYS if fourth_axis in (None, key.axis)]):
+    keys = keys_of(instances)
+    for chosen in _candidates([key for key in keys if fourth_axis in (None, key.axis)]):
         volumes = _volumes_by(chosen, instances, labels, len(levels))
         if volumes is not None:
             return _arranged(volumes, chosen)
+    if fourth_axis is None:
+        _refuse_two_axes(keys, instances, labels, len(levels))
     return _without_key(instances, labels, counts, fourth_axis=fourth_axis)
+
+
+def _refuse_two_axes(
+    keys: Sequence[Key], instances: Sequence[Instance], labels: Sequence[int], levels: int
+) -> None:
+    """Refuse volumes that are complete only under two keys together, as time × cardiac phase."""
+    for first, second in combinations(keys, 2):
+        volumes = _volumes_by((first, second), instances, labels, levels)
+        if volumes is None:
+            continue
+        counts = [len({str(pair[k]) for pair in volumes}) for k in (0, 1)]  # type: ignore[index]
+        if min(counts) > 1 and counts[0] * counts[1] == len(volumes):
+            raise refuse(
+                "IMG-1315",
+                axes=[first.name, second.name],
+                sizes=counts,
+                positions=levels,
+                volumes=len(volumes),
+            )
 
 
 def _candidates(keys: Sequence[Key]) -> Iterator[tuple[Key, ...]]:
@@ -203,8 +254,21 @@ def _arranged(volumes: dict[Hashable, list[Instance]], chosen: tuple[Key, ...]) 
     values = tuple(_axis_value(leading, group[0]) for _, group in ranked)
     if leading.unit == "s":
         values = tuple(round(value - values[0], 6) for value in values)
-    axis = FourthAxis(leading.axis, values, leading.unit)
+    axis = FourthAxis(leading.axis, values, leading.unit, leading.name)
+    if leading.axis == "time":
+        axis = _weighted(axis, [group[0] for _, group in ranked])
     return Arrangement(tuple(tuple(group) for _, group in ranked), axis)
+
+
+def _weighted(axis: FourthAxis, firsts: Sequence[Instance]) -> FourthAxis:
+    # Some scanners number the volumes of a diffusion scan as moments; they differ in weighting.
+    gradients = [instance.gradient for instance in firsts]
+    if len(set(gradients)) < 2:
+        return axis
+    known = [gradient.b_value_s_mm2 for gradient in gradients if gradient is not None]
+    if len(known) < len(gradients):
+        return axis
+    return FourthAxis("diffusion", tuple(known), "s/mm2", axis.key)
 
 
 def _key(item: tuple[Hashable, list[Instance]]) -> Any:

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from numbat_imaging.geometry.orientation import orthonormal_axes
 from numbat_imaging.geometry.tolerances import Tolerances
 from numbat_imaging.series.fourth_axis import Arrangement, arrange, position_classes
-from numbat_imaging.series.identity import check_identity, without_copies, without_twins
+from numbat_imaging.series.identity import (
+    check_concatenations,
+    check_identity,
+    without_copies,
+    without_twins,
+)
 from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack, split_stacks
 from numbat_registries import Diagnostic, notice, refuse
@@ -55,10 +60,11 @@ def group_series(instances: Iterable[Instance]) -> list[Series]:
 def stacks_of(series: Series, tolerances: Tolerances) -> tuple[list[Stack], list[SetAside]]:
     """The stacks that one series holds, and its byte-identical copies.
 
-    Raises IMG-1101, IMG-1102, IMG-1103 and IMG-1204.
+    Raises IMG-1101, IMG-1102, IMG-1103, IMG-1204 and IMG-1316.
     """
     check_identity(series.instances)
     kept, copies = without_copies(series.instances)
+    check_concatenations(kept)
     return split_stacks(kept, tolerances), [SetAside(i, why) for i, why in copies]
 
 

@@ -76,6 +76,31 @@ def without_copies(
     return kept, aside
 
 
+def check_concatenations(instances: Sequence[Instance]) -> None:
+    """Refuse an image that was cut into several files of which some are missing.
+
+    Raises IMG-1316. Source: PS3.3 C.7.6.16.2.2.4.
+    """
+    parts: dict[str, set[int]] = {}
+    totals: dict[str, int] = {}
+    for instance in instances:
+        whole = instance.concatenation
+        if whole is None or whole.number is None:
+            continue
+        parts.setdefault(whole.uid, set()).add(whole.number)
+        totals[whole.uid] = max(totals.get(whole.uid, 0), whole.total or 0, whole.number)
+    for uid, numbers in parts.items():
+        if len(numbers) < totals[uid]:
+            missing = sorted(set(range(1, totals[uid] + 1)) - numbers)
+            raise refuse(
+                "IMG-1316",
+                concatenation_uid=uid,
+                parts=totals[uid],
+                found=len(numbers),
+                missing=missing[:20],
+            )
+
+
 def content_digest(ref: FileRef) -> str:
     """SHA-256 of a file's bytes."""
     with ref.open() as stream:
@@ -114,7 +139,7 @@ def _meaning(instance: Instance) -> tuple[object, ...]:
     # Two blank images of two time points have the same pixels and are no twins.
     return (
         instance.position_lps_mm,
-        instance.rescale,
+        instance.scales,
         instance.gradient,
         instance.temporal_position,
         instance.trigger_time_ms,

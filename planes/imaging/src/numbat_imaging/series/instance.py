@@ -17,9 +17,14 @@ from numbat_imaging.series.forms.functional_groups import (
     frame_datasets,
     has_functional_groups,
 )
+from numbat_imaging.series.forms.siemens_mosaic import mosaic_tiles
 from numbat_imaging.series.forms.tiles import Window
+from numbat_imaging.series.forms.uih_grid import uih_tiles
 from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
+from numbat_imaging.values.padding import Range, padding_of
+from numbat_imaging.values.scales import Scales
+from numbat_imaging.values.stated import scales_of
 from numbat_registries import refuse
 
 
@@ -41,16 +46,6 @@ class PixelFormat:
     little_endian: bool
     lossy: bool
     frames: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Rescale:
-    """The Modality LUT of one instance: value = slope × stored + intercept."""
-
-    slope: float = 1.0
-    intercept: float = 0.0
-    unit: str | None = None
-    source: str = "stored values (no rescale in the file)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +90,8 @@ class Instance:
     slice_thickness_mm: float | None
     spacing_between_slices_mm: float | None
     gantry_tilt_deg: float | None
-    rescale: Rescale
+    scales: Scales
+    padding: Range | None
     echo_number: int | None
     echo_time_ms: float | None
     temporal_position: int | None
@@ -138,8 +134,8 @@ def instances_from_header(header: Header) -> tuple[Instance, ...]:
 
     Raises IMG-1012 for an element that cannot be read as its meaning demands, IMG-1016 for an
     object that is no image, IMG-1017 for a missing identifier, IMG-131x for functional groups that
-    do not fit the frames, IMG-1401 for a pixel description that lacks what its values hang on,
-    IMG-15xx for a value scale, and IMG-16xx for forms that cannot be decoded.
+    do not fit the frames, IMG-1401 for a pixel description that lacks what its values hang on, and
+    IMG-16xx for forms that cannot be decoded. A value scale is refused when it is chosen.
     """
     ds = header.dataset
     sop_class = elements.uid(ds, "SOPClassUID") or ""
@@ -149,7 +145,7 @@ def instances_from_header(header: Header) -> tuple[Instance, ...]:
         return tuple(_enhanced(header, pixels, sop_class))
     if pixels.frames > 1:
         return tuple(_offset_frames(header, pixels, sop_class))
-    return (_instance(header, ds, pixels, sop_class),)
+    return _tiled(header, pixels, sop_class) or (_instance(header, ds, pixels, sop_class),)
 
 
 def slice_dataset(header: Header, instance: Instance) -> Dataset:
@@ -181,6 +177,29 @@ def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Itera
         )
 
 
+def _tiled(header: Header, pixels: PixelFormat, sop_class: str) -> tuple[Instance, ...]:
+    """The tiles of an image that a vendor laid out so; empty for any other image."""
+    size = {"rows": pixels.rows, "columns": pixels.columns}
+    forms = (
+        ("Siemens mosaic", mosaic_tiles(header.dataset, **size)),
+        ("UIH grid", uih_tiles(header.dataset, **size)),
+    )
+    for form, tiles in forms:
+        if tiles is not None:
+            whole = _instance(header, header.dataset, pixels, sop_class)
+            return tuple(
+                replace(
+                    whole,
+                    form=form,
+                    window=tile.window,
+                    position_lps_mm=tile.position_lps_mm,
+                    slice_time_ms=tile.time_ms,
+                )
+                for tile in tiles
+            )
+    return ()
+
+
 def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) -> Instance:
     """One slice from the flat data set `ds` of its frame."""
     return Instance(
@@ -205,7 +224,8 @@ def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) 
         slice_thickness_mm=elements.decimal(ds, "SliceThickness"),
         spacing_between_slices_mm=elements.decimal(ds, "SpacingBetweenSlices"),
         gantry_tilt_deg=elements.decimal(ds, "GantryDetectorTilt"),
-        rescale=_rescale(ds),
+        scales=scales_of(ds, file=header.ref.label),
+        padding=padding_of(ds),
         echo_number=_first_integer(ds, "EchoNumbers"),
         echo_time_ms=elements.decimal(ds, "EchoTime"),
         temporal_position=elements.integer(ds, "TemporalPositionIdentifier"),
@@ -300,33 +320,3 @@ def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
 
 def _frames(ds: Dataset) -> int:
     return elements.integer(ds, "NumberOfFrames") or 1
-
-
-def _rescale(ds: Dataset) -> Rescale:
-    if elements.has(ds, "ModalityLUTSequence"):
-        raise refuse("IMG-1504", form="a Modality LUT table")
-    slope = elements.decimal(ds, "RescaleSlope")
-    intercept = elements.decimal(ds, "RescaleIntercept")
-    if slope is None and intercept is None:
-        return Rescale(unit=_unit(ds, rescaled=False))
-    if not slope:
-        raise refuse("IMG-1502", slope="absent" if slope is None else f"{slope:g}")
-    return Rescale(
-        slope=slope,
-        intercept=intercept or 0.0,
-        unit=_unit(ds, rescaled=True),
-        source="RescaleSlope and RescaleIntercept (Modality LUT)",
-    )
-
-
-def _unit(ds: Dataset, *, rescaled: bool) -> str | None:
-    # A unit is stated or it is undefined: CT's Hounsfield scale is the standard's only default.
-    units = elements.text(ds, "Units")
-    if units:
-        return units
-    kind = elements.text(ds, "RescaleType") if rescaled else None
-    if kind and kind != "US":
-        return kind
-    original = elements.texts(ds, "ImageType")[:1] == ("ORIGINAL",)
-    is_ct = elements.text(ds, "Modality") == "CT"
-    return "HU" if rescaled and is_ct and original and kind is None else None

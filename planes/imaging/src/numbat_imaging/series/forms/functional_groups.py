@@ -190,7 +190,7 @@ def _renamed(element: Any, tag: BaseTag, vr: str) -> Any:
 def _merge_private(frame: Elements, group: Dataset, tag: BaseTag) -> None:
     """Bring the items of a private sequence to the top level, each block under a free number."""
     element = group.get_item(tag, keep_deferred=True)
-    if element is None or str(element.VR or "UN") not in ("SQ", "UN"):
+    if str(element.VR or "UN") not in ("SQ", "UN"):
         return
     if element.VR != "SQ" and not _looks_like_items(element.value):
         return
@@ -234,7 +234,7 @@ def _block(frame: Elements, group: int, creator: str) -> int:
         if held is None:
             return number
         value = held.value
-        text = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        text = value.decode("latin-1") if isinstance(value, bytes) else f"{value}"
         if text.strip(" \0") == creator:
             return number
     return 0xFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -26,3 +27,26 @@ class Tile:
     window: Window
     position_lps_mm: tuple[float, float, float] | None
     time_ms: float | None = None
+
+
+def tile_windows(
+    count: int, *, rows: int, columns: int, down: int, across: int
+) -> tuple[Window, ...]:
+    """The windows of `count` tiles of one size, row after row, in a frame of `rows` × `columns`.
+
+    `down` and `across` count the tiles of a full frame; those beyond `count` are blank.
+    """
+    high, wide = rows // down, columns // across
+    return tuple(
+        Window(row=k // across * high, column=k % across * wide, rows=high, columns=wide)
+        for k in range(count)
+    )
+
+
+def from_earliest(times_ms: Sequence[float]) -> tuple[float, ...]:
+    """Times of the slices of one volume, counted from the earliest of them.
+
+    Some scanners count from the start of the run or of the day, and some write negative times.
+    """
+    start = min(times_ms, default=0.0)
+    return tuple(time - start for time in times_ms)

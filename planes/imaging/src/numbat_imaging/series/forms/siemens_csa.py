@@ -1,0 +1,169 @@
+"""The CSA headers of Siemens: named values in a private binary form, and the protocol in them.
+
+Source: the format is not published; it is as nibabel and GDCM describe it. All numbers are little
+endian whatever the file is.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NoReturn
+
+from pydicom import Dataset
+
+from numbat_imaging.intake import elements
+from numbat_registries import refuse
+
+Header = Mapping[str, tuple[str, ...]]
+
+_CREATOR = "SIEMENS CSA HEADER"
+_IMAGE, _SERIES = 0x10, 0x20
+
+#: Real headers have about a hundred entries; no entry has more values than this.
+_MOST_TAGS, _MOST_ITEMS = 1024, 4096
+
+#: Name, number of values, VR, type, number of items, mark.
+_TAG = struct.Struct("<64si4siii")
+_ITEM = struct.Struct("<4i")
+_COUNTS = struct.Struct("<II")
+
+#: The marks that close every tag: a reader that lost its place meets another number.
+_MARKS = (77, 205)
+
+
+def image_header(ds: Dataset) -> Header | None:
+    """(0029,xx10) of SIEMENS CSA HEADER, about one image; None without it.
+
+    Raises IMG-1606 for a damaged header.
+    """
+    return _header(ds, _IMAGE)
+
+
+def series_header(ds: Dataset) -> Header | None:
+    """(0029,xx20) of SIEMENS CSA HEADER, about the series and its protocol; None without it.
+
+    Raises IMG-1606 for a damaged header.
+    """
+    return _header(ds, _SERIES)
+
+
+def _header(ds: Dataset, element: int) -> Header | None:
+    content = elements.private(ds, 0x0029, _CREATOR, element, vr="OB")
+    return read_csa(content, element=element) if isinstance(content, bytes) else None
+
+
+# The files of a series ask for one series header again and again.
+@lru_cache(maxsize=64)
+def read_csa(content: bytes, *, element: int = _IMAGE) -> Header:
+    """The values of every entry of a CSA header by name, as text without padding.
+
+    An entry without values is an empty tuple. Both forms are read: CSA2, which begins with SV10,
+    and CSA1, which begins with the number of entries.
+
+    Raises IMG-1606 when counts or lengths lead out of the header, or a mark is not where it
+    belongs.
+    """
+    return _Reader(content, element).read()
+
+
+class _Reader:
+    """One pass over a header that may be damaged: nothing is read or counted past its end."""
+
+    def __init__(self, content: bytes, element: int) -> None:
+        self.content, self.element = content, element
+        self.is_csa2 = content[:4] == b"SV10"
+        self.at = 8 if self.is_csa2 else 0
+        #: What CSA1 adds to the length of every item: the number of items of the first entry.
+        self.surplus: int | None = None
+
+    def read(self) -> dict[str, tuple[str, ...]]:
+        count, mark = _COUNTS.unpack(self._bytes(_COUNTS.size))
+        if not 0 < count <= _MOST_TAGS:
+            self._refuse(f"{count} entries")
+        self._check(mark)
+        found: dict[str, tuple[str, ...]] = {}
+        for _ in range(count):
+            name, values = self._tag()
+            found.setdefault(name, values)
+        return found
+
+    def _tag(self) -> tuple[str, tuple[str, ...]]:
+        name, multiplicity, _, _, items, mark = _TAG.unpack(self._bytes(_TAG.size))
+        self._check(mark)
+        if not 0 <= items <= _MOST_ITEMS:
+            self._refuse(f"an entry of {items} items")
+        if self.surplus is None:
+            self.surplus = items
+        texts = [self._item() for _ in range(items)]
+        # Items beyond the number of values are there, and empty.
+        most = multiplicity if multiplicity > 0 else items
+        return _text(name), tuple(text for text in texts[:most] if text)
+
+    def _item(self) -> str:
+        first, second, _, _ = _ITEM.unpack(self._bytes(_ITEM.size))
+        length = second if self.is_csa2 else first - (self.surplus or 0)
+        if length < 0:
+            self._refuse(f"a value of {length} bytes")
+        value = _text(self._bytes(length))
+        # The last value may lack its padding.
+        self.at = min(self.at + -length % 4, len(self.content))
+        return value
+
+    def _bytes(self, length: int) -> bytes:
+        end = self.at + length
+        if end > len(self.content):
+            self._refuse(f"{length} bytes belong where {len(self.content) - self.at} are left")
+        value = self.content[self.at : end]
+        self.at = end
+        return value
+
+    def _check(self, mark: int) -> None:
+        if mark not in _MARKS:
+            self._refuse("no mark where one belongs")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise refuse("IMG-1606", element=f"(0029,xx{self.element:02X})", reason=reason)
+
+
+def _text(value: bytes) -> str:
+    return value.partition(b"\0")[0].decode("latin-1").strip()
+
+
+_PROTOCOL = re.compile(r"### ASCCONV BEGIN[^#]*###(.*?)### ASCCONV END ###", re.DOTALL)
+_SLICE = re.compile(
+    r"^sSliceArray\.asSlice\[(\d{1,4})\]\.(?:sPosition\.d(Sag|Cor|Tra)|\w+)[\w.]*\s*="
+    r"\s*([-+.\deE]+)",
+    re.MULTILINE,
+)
+
+
+def slice_centres(header: Header) -> tuple[tuple[float, float, float], ...]:
+    """The centres of the slices that the protocol in a series header asks for, patient LPS mm.
+
+    In the order of the protocol; empty without a protocol or without slices. Coordinates that are
+    zero are not written.
+    """
+    for name in ("MrPhoenixProtocol", "MrProtocol"):
+        for text in header.get(name, ()):
+            return _centres(text)
+    return ()
+
+
+@lru_cache(maxsize=16)
+def _centres(protocol: str) -> tuple[tuple[float, float, float], ...]:
+    found: dict[int, dict[str, float]] = {}
+    for text in _PROTOCOL.findall(protocol)[-1:]:
+        for index, axis, value in _SLICE.findall(text):
+            coordinates = found.setdefault(int(index), {})
+            if axis:
+                try:
+                    coordinates[axis] = float(value)
+                except ValueError:
+                    return ()
+    if sorted(found) != list(range(len(found))):
+        return ()
+    centres = [found[k] for k in range(len(found))]
+    return tuple((at.get("Sag", 0.0), at.get("Cor", 0.0), at.get("Tra", 0.0)) for at in centres)
