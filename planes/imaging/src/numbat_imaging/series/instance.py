@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydicom import Dataset
 
@@ -160,13 +161,29 @@ def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[I
     file = header.ref.label
     names = dimension_names(header.dataset)
     flat = frame_datasets(header.dataset, frames=pixels.frames, file=file)
-    for frame, ds in enumerate(flat):
+    alike: dict[Hashable, Instance] = {}
+    for frame, (ds, key) in enumerate(flat):
+        known = alike.get(key) if key is not None else None
+        if known is None:
+            known = _instance(header, ds, pixels, sop_class)
+            alike[key] = known
         yield replace(
-            _instance(header, ds, pixels, sop_class),
+            known,
+            **_moment(ds),
+            position_lps_mm=elements.decimals(ds, "ImagePositionPatient", count=3),
+            stack_id=elements.text(ds, "StackID") or "",
             form="enhanced multi-frame",
             frame=frame,
             dimensions=dimension_values(ds, names, frame=frame, file=file),
         )
+
+
+def _moment(ds: Dataset) -> dict[str, Any]:
+    return {
+        "acquisition_number": elements.integer(ds, "AcquisitionNumber"),
+        "temporal_position": elements.integer(ds, "TemporalPositionIdentifier"),
+        "acquisition_time": elements.text(ds, "AcquisitionDateTime") or _dated(ds, "Acquisition"),
+    }
 
 
 def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[Instance]:
@@ -179,14 +196,14 @@ def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Itera
 
 def _tiled(header: Header, pixels: PixelFormat, sop_class: str) -> tuple[Instance, ...]:
     """The tiles of an image that a vendor laid out so; empty for any other image."""
-    size = {"rows": pixels.rows, "columns": pixels.columns}
+    ds, rows, columns = header.dataset, pixels.rows, pixels.columns
     forms = (
-        ("Siemens mosaic", mosaic_tiles(header.dataset, **size)),
-        ("UIH grid", uih_tiles(header.dataset, **size)),
+        ("Siemens mosaic", mosaic_tiles(ds, rows=rows, columns=columns)),
+        ("UIH grid", uih_tiles(ds, rows=rows, columns=columns)),
     )
     for form, tiles in forms:
         if tiles is not None:
-            whole = _instance(header, header.dataset, pixels, sop_class)
+            whole = _instance(header, ds, pixels, sop_class)
             return tuple(
                 replace(
                     whole,
@@ -203,6 +220,7 @@ def _tiled(header: Header, pixels: PixelFormat, sop_class: str) -> tuple[Instanc
 def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) -> Instance:
     """One slice from the flat data set `ds` of its frame."""
     return Instance(
+        **_moment(ds),
         ref=header.ref,
         sop_class_uid=sop_class,
         sop_instance_uid=_required_uid(ds, "SOPInstanceUID"),
@@ -215,7 +233,6 @@ def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) 
         series_number=elements.integer(ds, "SeriesNumber"),
         series_description=elements.text(ds, "SeriesDescription") or "",
         instance_number=elements.integer(ds, "InstanceNumber"),
-        acquisition_number=elements.integer(ds, "AcquisitionNumber"),
         image_type=elements.texts(ds, "ImageType"),
         pixels=pixels,
         position_lps_mm=elements.decimals(ds, "ImagePositionPatient", count=3),
@@ -228,10 +245,8 @@ def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) 
         padding=padding_of(ds),
         echo_number=_first_integer(ds, "EchoNumbers"),
         echo_time_ms=elements.decimal(ds, "EchoTime"),
-        temporal_position=elements.integer(ds, "TemporalPositionIdentifier"),
         temporal_positions=elements.integer(ds, "NumberOfTemporalPositions"),
         trigger_time_ms=elements.decimal(ds, "TriggerTime"),
-        acquisition_time=elements.text(ds, "AcquisitionDateTime") or _dated(ds, "Acquisition"),
         content_time=_dated(ds, "Content"),
         convolution_kernel="\\".join(elements.texts(ds, "ConvolutionKernel")),
         images_announced=elements.integer(ds, "ImagesInAcquisition"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from pydicom import Dataset
@@ -78,6 +78,22 @@ _CLASSIC = {
     )
 }
 
+#: Groups that differ from frame to frame and decide no more than place and moment.
+_OWN = frozenset(map(_tag, ("FrameContentSequence", "PlanePositionSequence")))
+
+#: Groups that decide nothing which a slice is told apart by.
+_ASIDE = frozenset(
+    map(
+        _tag,
+        (
+            "FrameVOILUTSequence",
+            "FrameAnatomySequence",
+            "ReferencedImageSequence",
+            "DerivationImageSequence",
+        ),
+    )
+)
+
 _DIRECTION = _tag("DiffusionGradientDirectionSequence")
 
 
@@ -86,12 +102,15 @@ def has_functional_groups(ds: Dataset) -> bool:
     return _PER_FRAME in ds or _SHARED in ds
 
 
-def frame_datasets(ds: Dataset, *, frames: int, file: str) -> Iterator[Dataset]:
+def frame_datasets(
+    ds: Dataset, *, frames: int, file: str
+) -> Iterator[tuple[Dataset, Hashable | None]]:
     """For each frame, one flat data set: top level, shared and per-frame functional groups.
 
     Elements of the groups replace those of the top level, under the keywords of single-frame
     objects (EffectiveEchoTime as EchoTime, and so on). Private groups keep their creators, in
-    blocks that are free.
+    blocks that are free. With it comes a key: frames of one key differ in position and frame
+    content alone; None when that is not known.
 
     Raises IMG-1310 when the per-frame groups are not as many as the frames, IMG-1012 for groups
     that cannot be read. Source: PS3.3 C.7.6.16.
@@ -102,7 +121,7 @@ def frame_datasets(ds: Dataset, *, frames: int, file: str) -> Iterator[Dataset]:
     known: Known = {}
     base = _shared(ds, known, file=file)
     for group in groups:
-        yield _frame(ds, base, group, known)
+        yield _frame(ds, base, group, known), _key(group)
 
 
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
@@ -127,6 +146,17 @@ def _frame(ds: Dataset, base: Elements, group: Dataset, known: Known) -> Dataset
     frame = dict(base)
     _merge(frame, group, known)
     return flat_dataset(frame, like=ds)
+
+
+def _key(group: Dataset) -> Hashable | None:
+    found = []
+    for tag, element in _elements(group):
+        if tag in _OWN or tag in _ASIDE:
+            continue
+        if not isinstance(element, RawDataElement):
+            return None
+        found.append((tag, element.value))
+    return tuple(found)
 
 
 def flat_dataset(found: Elements, *, like: Dataset) -> Dataset:
