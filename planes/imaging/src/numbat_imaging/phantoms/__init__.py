@@ -1,6 +1,11 @@
 """Synthetic scans whose every voxel says where it lies, and the faults that scans have."""
 
-from numbat_imaging.phantoms import catalogue, content_catalogue, value_catalogue
+from numbat_imaging.phantoms import (
+    catalogue,
+    content_catalogue,
+    value_catalogue,
+    vendor_forms,
+)
 from numbat_imaging.phantoms.catalogue import Expected, Fault
 from numbat_imaging.phantoms.oracle import Agreement, agreement, slice_affine_lps_mm
 from numbat_imaging.phantoms.phantom import Phantom, derived_uid, write_datasets
@@ -10,6 +15,7 @@ FAULTS: dict[str, Fault] = {
     **catalogue.FAULTS,
     **content_catalogue.FAULTS,
     **value_catalogue.FAULTS,
+    **vendor_forms.FAULTS,
 }
 
 __all__ = [

@@ -242,9 +242,7 @@ def _direction(
     if stated is not None:
         cosine = float(stated @ normal) / float(np.linalg.norm(stated))
         if abs(cosine) < _PARALLEL:
-            raise refuse(
-                "IMG-1611", stated=stated, measured=normal, source="ImageOrientationPatient"
-            )
+            raise refuse("IMG-1611", stated=stated, measured=normal, source="SliceNormalVector")
         return math.copysign(1.0, cosine)
     if centres is not None:
         ordered = _in_order(centres, middle)
@@ -284,7 +282,7 @@ def _check_protocol(middle: Array, step: Array, centres: Array | None) -> None:
     found = (len(centres) - 1) * step
     length = float(np.linalg.norm(asked))
     if abs(length - float(np.linalg.norm(found))) > _SAME_LENGTH_MM or asked @ found < 0:
-        raise refuse("IMG-1611", stated=asked, measured=found, source="the protocol")
+        raise refuse("IMG-1611", stated=asked + 0.0, measured=found + 0.0, source="the protocol")
 
 
 # -- when ----------------------------------------------------------------------------------------
