@@ -167,10 +167,24 @@ def sequence(ds: Dataset, keyword: Key) -> list[Dataset]:
         if isinstance(found.value, Sequence | list):
             return list(found.value)
         _refuse(ds, tag, "no sequence where one belongs")
+    encodings = _encodings(ds)
+    return [_item(item, encodings) for item in raw_items(found, ds)]
+
+
+#: The elements of an item that was found, undecoded, and how they are encoded.
+RawItem = tuple[dict[BaseTag, Any], Syntax]
+
+
+def raw_items(found: RawDataElement, ds: Dataset) -> list[RawItem]:
+    """The items of a sequence element without data sets built of them.
+
+    `ds` is for the words of a refusal alone. Raises IMG-1012.
+    """
+    tag = found.tag
     if found.VR not in ("SQ", "UN", None):
         _refuse(ds, tag, "no sequence where one belongs")
     try:
-        return _items(ds, found)
+        return _items(found)
     except Short:
         _refuse(ds, tag, "the sequence ends inside an item")
     except Broken as broken:
@@ -191,6 +205,27 @@ def tags(ds: Dataset, keyword: Key) -> tuple[int, ...]:
     if len(halves) % 2:
         _refuse(ds, tag, "half a tag")
     return tuple(int(halves[k]) << 16 | int(halves[k + 1]) for k in range(0, len(halves), 2))
+
+
+def words(ds: Dataset, keyword: Key) -> bytes | None:
+    """The 16-bit words of an element (OW, US, SS), little endian whatever the file is."""
+    tag = _tag(keyword)
+    found = _find(ds, tag)
+    if found is None or not found.value:
+        return None
+    value, little = found.value, getattr(found, "is_little_endian", True)
+    if not isinstance(value, bytes):
+        numbers = _built_numbers(ds, tag, value)
+        if any(number != int(number) or not -0x8000 <= number <= 0xFFFF for number in numbers):
+            _refuse(ds, tag, "a number that is no 16-bit word")
+        return b"".join((int(number) & 0xFFFF).to_bytes(2, "little") for number in numbers)
+    if len(value) % 2:
+        _refuse(ds, tag, f"{len(value)} bytes, no multiple of 2")
+    if not little:
+        swapped = bytearray(value)
+        swapped[::2], swapped[1::2] = value[1::2], value[::2]
+        value = bytes(swapped)
+    return value
 
 
 def binary(ds: Dataset, keyword: Key) -> bytes | None:
@@ -415,15 +450,15 @@ def _check_uid(ds: Dataset, tag: BaseTag, value: str) -> None:
         _refuse(ds, tag, "a UID with an empty component")
 
 
-def _items(ds: Dataset, found: RawDataElement) -> list[Dataset]:
+def _items(found: RawDataElement) -> list[RawItem]:
     value = found.value or b""
     little = found.is_little_endian
     skip = Skip(value, little, DEFAULT_LIMITS, found.value_tell)
     implicit = found.is_implicit_VR
     if found.VR == "UN" and len(value) >= 16:
         implicit = skip.looks_implicit(0)
-    encodings = _encodings(ds)
-    items, position = [], 0
+    items: list[RawItem] = []
+    position = 0
     while position < len(value):
         tag, length = skip.tag_length(position)
         if tag == SEQUENCE_END:
@@ -438,15 +473,16 @@ def _items(ds: Dataset, found: RawDataElement) -> list[Dataset]:
             position = stop = start + length
         if stop > len(value):
             raise Short(stop)
-        items.append(_item(value[start:stop], Syntax(implicit, little), encodings))
+        walk = Walk(Syntax(implicit, little), DEFAULT_LIMITS, nested=True)
+        walk.run(value[start:stop], complete=True)
+        items.append((walk.found, walk.syntax))
     return items
 
 
-def _item(content: bytes, syntax: Syntax, encodings: tuple[str, ...]) -> Dataset:
-    walk = Walk(syntax, DEFAULT_LIMITS, nested=True)
-    walk.run(content, complete=True)
-    item = Dataset(walk.found, parent_encoding=list(encodings))  # type: ignore[arg-type]
-    raw = walk.found.get(_CHARACTER_SET)
+def _item(found: RawItem, encodings: tuple[str, ...]) -> Dataset:
+    content, syntax = found
+    item = Dataset(content, parent_encoding=list(encodings))
+    raw = content.get(_CHARACTER_SET)
     own = encodings if raw is None else encodings_of(raw.value)[0]
     item.set_original_encoding(syntax.implicit, syntax.little_endian, list(own))
     return item

@@ -115,7 +115,7 @@ def frame_datasets(
     Raises IMG-1310 when the per-frame groups are not as many as the frames, IMG-1012 for groups
     that cannot be read. Source: PS3.3 C.7.6.16.
     """
-    groups = elements.sequence(ds, _PER_FRAME)
+    groups = _items(ds, _PER_FRAME)
     if len(groups) != frames:
         raise refuse("IMG-1310", file=file, frames=frames, groups=len(groups))
     known: Known = {}
@@ -127,30 +127,41 @@ def frame_datasets(
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
     """The flat data set of one frame, as `frame_datasets` gives it."""
     known: Known = {}
-    group = elements.sequence(ds, _PER_FRAME)[frame]
+    group = _items(ds, _PER_FRAME)[frame]
     return _frame(ds, _shared(ds, known, file=file), group, known)
+
+
+def _items(ds: Dataset, tag: BaseTag) -> list[Elements]:
+    return _items_of(ds.get_item(tag, keep_deferred=True), ds) if tag in ds else []
+
+
+def _items_of(element: Any, ds: Dataset) -> list[Elements]:
+    # Data sets are built only of whole frames: a file has tens of thousands of groups.
+    if isinstance(element, RawDataElement):
+        return [item for item, _ in elements.raw_items(element, ds)]
+    return [dict(_elements(item)) for item in element.value]
 
 
 def _shared(ds: Dataset, known: Known, *, file: str) -> Elements:
     """The top level, and over it the shared groups."""
-    shared = elements.sequence(ds, _SHARED)
+    shared = _items(ds, _SHARED)
     if len(shared) > 1:
         raise refuse("IMG-1311", file=file, items=len(shared))
     base = {tag: element for tag, element in _elements(ds) if tag not in (_SHARED, _PER_FRAME)}
     for group in shared:
-        _merge(base, group, known)
+        _merge(base, group, known, ds)
     return base
 
 
-def _frame(ds: Dataset, base: Elements, group: Dataset, known: Known) -> Dataset:
+def _frame(ds: Dataset, base: Elements, group: Elements, known: Known) -> Dataset:
     frame = dict(base)
-    _merge(frame, group, known)
+    _merge(frame, group, known, ds)
     return flat_dataset(frame, like=ds)
 
 
-def _key(group: Dataset) -> Hashable | None:
+def _key(group: Elements) -> Hashable | None:
     found = []
-    for tag, element in _elements(group):
+    for tag, element in group.items():
         if tag in _OWN or tag in _ASIDE:
             continue
         if not isinstance(element, RawDataElement):
@@ -172,36 +183,36 @@ def _elements(ds: Dataset) -> Iterable[tuple[BaseTag, Any]]:
     return ((tag, ds.get_item(tag, keep_deferred=True)) for tag in ds.keys())  # noqa: SIM118
 
 
-def _merge(frame: Elements, group: Dataset, known: Known) -> None:
-    for tag, element in _elements(group):
+def _merge(frame: Elements, group: Elements, known: Known, ds: Dataset) -> None:
+    for tag, element in group.items():
         if tag in _MACROS:
-            frame.update(_macro(group, tag, element, known))
+            frame.update(_macro(element, known, ds))
         elif tag.is_private and not tag.is_private_creator:
-            _merge_private(frame, group, tag)
+            _merge_private(frame, element, ds)
         elif not tag.is_private:
             frame[tag] = element
 
 
-def _macro(group: Dataset, tag: BaseTag, element: Any, known: Known) -> Elements:
+def _macro(element: Any, known: Known, ds: Dataset) -> Elements:
     # Most groups of most frames are the same bytes again.
     content = element.value if isinstance(element, RawDataElement) else None
-    key = (tag, content) if isinstance(content, bytes) else None
+    key = (element.tag, content) if isinstance(content, bytes) else None
     found = known.get(key) if key is not None else None
     if found is None:
         found = {}
-        for item in elements.sequence(group, tag):
-            found.update(_flat(item))
+        for item in _items_of(element, ds):
+            found.update(_flat(item, ds))
         if key is not None:
             known[key] = found
     return found
 
 
-def _flat(item: Dataset) -> Elements:
+def _flat(item: Elements, ds: Dataset) -> Elements:
     flat: Elements = {}
-    for tag, element in _elements(item):
+    for tag, element in item.items():
         if tag == _DIRECTION:
-            for direction in elements.sequence(item, tag):
-                flat.update(_flat(direction))
+            for direction in _items_of(element, ds):
+                flat.update(_flat(direction, ds))
             continue
         flat[tag] = element
         if tag in _CLASSIC:
@@ -217,14 +228,13 @@ def _renamed(element: Any, tag: BaseTag, vr: str) -> Any:
     return DataElement(tag, element.VR, element.value)
 
 
-def _merge_private(frame: Elements, group: Dataset, tag: BaseTag) -> None:
+def _merge_private(frame: Elements, element: Any, ds: Dataset) -> None:
     """Bring the items of a private sequence to the top level, each block under a free number."""
-    element = group.get_item(tag, keep_deferred=True)
     if str(element.VR or "UN") not in ("SQ", "UN"):
         return
     if element.VR != "SQ" and not _looks_like_items(element.value):
         return
-    for item in elements.sequence(group, tag):
+    for item in _items_of(element, ds):
         _merge_private_item(frame, item)
 
 
@@ -232,12 +242,13 @@ def _looks_like_items(value: Any) -> bool:
     return isinstance(value, bytes) and value[:4] in (b"\xfe\xff\x00\xe0", b"\xff\xfe\xe0\x00")
 
 
-def _merge_private_item(frame: Elements, item: Dataset) -> None:
+def _merge_private_item(frame: Elements, item: Elements) -> None:
     blocks: dict[int, int] = {}
-    for tag, element in _elements(item):
+    for tag, element in item.items():
         if tag.is_private_creator:
-            creator = elements.text(item, tag, vr="LO") or ""
-            block = _block(frame, tag.group, creator)
+            block = _block(frame, tag.group, _text(element))
+            if not block:
+                continue
             blocks[tag.group << 8 | tag.element] = block
             moved = BaseTag(tag.group << 16 | block)
         elif tag.is_private:
@@ -257,14 +268,16 @@ def _merge_private_item(frame: Elements, item: Dataset) -> None:
         )
 
 
+def _text(element: Any) -> str:
+    value = element.value
+    text = value.decode("latin-1") if isinstance(value, bytes) else f"{value}"
+    return text.strip(" \0")
+
+
 def _block(frame: Elements, group: int, creator: str) -> int:
-    """The block of `creator` in `group`, or the first that is free."""
+    """The block of `creator` in `group`, or the first that is free; 0 when none is."""
     for number in range(0x10, 0x100):
         held = frame.get(BaseTag(group << 16 | number))
-        if held is None:
+        if held is None or _text(held) == creator:
             return number
-        value = held.value
-        text = value.decode("latin-1") if isinstance(value, bytes) else f"{value}"
-        if text.strip(" \0") == creator:
-            return number
-    return 0xFF
+    return 0
