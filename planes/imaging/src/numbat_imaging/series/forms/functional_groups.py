@@ -14,7 +14,8 @@ from numbat_imaging.intake import elements
 from numbat_registries import refuse
 
 Elements = dict[BaseTag, Any]
-Known = dict[tuple[BaseTag, bytes], Elements]
+Macro = tuple[Elements, list[Elements]]
+Known = dict[tuple[BaseTag, bytes], Macro]
 
 
 def _tag(keyword: str) -> BaseTag:
@@ -186,22 +187,31 @@ def _elements(ds: Dataset) -> Iterable[tuple[BaseTag, Any]]:
 def _merge(frame: Elements, group: Elements, known: Known, ds: Dataset) -> None:
     for tag, element in group.items():
         if tag in _MACROS:
-            frame.update(_macro(element, known, ds))
+            public, private = _macro(element, known, ds)
+            frame.update(public)
+            for item in private:
+                _merge_private_item(frame, item)
         elif tag.is_private and not tag.is_private_creator:
             _merge_private(frame, element, ds)
         elif not tag.is_private:
             frame[tag] = element
 
 
-def _macro(element: Any, known: Known, ds: Dataset) -> Elements:
+def _macro(element: Any, known: Known, ds: Dataset) -> Macro:
+    """The elements of a functional group, and the private ones of each of its items."""
     # Most groups of most frames are the same bytes again.
     content = element.value if isinstance(element, RawDataElement) else None
     key = (element.tag, content) if isinstance(content, bytes) else None
     found = known.get(key) if key is not None else None
     if found is None:
-        found = {}
+        public: Elements = {}
+        private: list[Elements] = []
         for item in _items_of(element, ds):
-            found.update(_flat(item, ds))
+            # Blocks of different items may have one number and different creators.
+            own = {tag: part for tag, part in item.items() if tag.is_private}
+            public.update(_flat({t: e for t, e in item.items() if t not in own}, ds))
+            private += [own] if own else []
+        found = (public, private)
         if key is not None:
             known[key] = found
     return found
