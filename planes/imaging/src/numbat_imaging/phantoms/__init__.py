@@ -3,6 +3,7 @@
 from numbat_imaging.phantoms import (
     catalogue,
     content_catalogue,
+    enhanced_catalogue,
     value_catalogue,
     vendor_forms,
 )
@@ -15,6 +16,7 @@ FAULTS: dict[str, Fault] = {
     **catalogue.FAULTS,
     **content_catalogue.FAULTS,
     **value_catalogue.FAULTS,
+    **enhanced_catalogue.FAULTS,
     **vendor_forms.FAULTS,
 }
 
