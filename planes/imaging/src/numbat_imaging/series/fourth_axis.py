@@ -162,7 +162,8 @@ def arrange(
     Raises IMG-1301 when a position holds several images and one volume is otherwise complete,
     IMG-1302 when no key of the files tells the volumes apart, IMG-1303 when some volumes lack
     positions, IMG-1304 for an axis that the files do not support, IMG-1307 when a volume mixes
-    temporal positions or diffusion weightings, IMG-1315 when the volumes run along two axes.
+    temporal positions or diffusion weightings, IMG-1315 when the volumes run along two axes,
+    IMG-1317 when a value that names the volumes puts two images of a position into one.
     """
     arrangement = _arrange(instances, normal, tolerances=tolerances, fourth_axis=fourth_axis)
     for volume in arrangement.volumes:
@@ -201,6 +202,7 @@ def _arrange(
             return _arranged(volumes, chosen)
     if fourth_axis is None:
         _refuse_two_axes(keys, instances, labels, len(levels))
+        _refuse_two_at_one_place(keys, instances, labels, counts)
     return _without_key(instances, labels, counts, fourth_axis=fourth_axis)
 
 
@@ -220,6 +222,31 @@ def _refuse_two_axes(
                 sizes=counts,
                 positions=levels,
                 volumes=len(volumes),
+            )
+
+
+def _refuse_two_at_one_place(
+    keys: Sequence[Key],
+    instances: Sequence[Instance],
+    labels: Sequence[int],
+    counts: NDArray[np.intp],
+) -> None:
+    """Refuse volumes that are as many as each position has images, but not of one image each."""
+    if counts.min() < counts.max():
+        return
+    for key in keys:
+        if not (key.is_one_state or key.name.startswith("dimension ")):
+            continue
+        values = [key.value(instance) for instance in instances]
+        images = Counter(values)
+        if None not in images and len(images) == counts[0] > 1:
+            raise refuse(
+                "IMG-1317",
+                axis=key.name,
+                volumes=len(images),
+                positions=len(counts),
+                images_of_each=sorted(images.values(), reverse=True),
+                images_astray=len(values) - len(set(zip(values, labels, strict=True))),
             )
 
 

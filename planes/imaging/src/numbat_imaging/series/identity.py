@@ -6,8 +6,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.series.instance import Instance
+from numbat_imaging.values.pixels import check_format, read_planes, stored_dtype
 from numbat_registries import Diagnostic, notice, refuse
 
 
@@ -119,13 +122,15 @@ def without_twins(
     kept: list[Instance] = []
     aside: list[tuple[Instance, Diagnostic]] = []
     seen: dict[tuple[object, ...], Instance] = {}
-    crowded = {label for label, count in Counter(labels).items() if count > 1}
-    for instance, label in zip(instances, labels, strict=True):
-        if label not in crowded:
+    meanings = [
+        (label, *_meaning(instance)) for instance, label in zip(instances, labels, strict=True)
+    ]
+    crowded = {meaning for meaning, count in Counter(meanings).items() if count > 1}
+    for instance, meaning in zip(instances, meanings, strict=True):
+        if meaning not in crowded:
             kept.append(instance)
             continue
-        key = (label, pixel_digest(instance), *_meaning(instance))
-        first = seen.setdefault(key, instance)
+        first = seen.setdefault((pixel_digest(instance), *meaning), instance)
         if first is instance:
             kept.append(instance)
         else:
@@ -149,7 +154,15 @@ def _meaning(instance: Instance) -> tuple[object, ...]:
 
 
 def pixel_digest(instance: Instance) -> str:
-    """SHA-256 of the pixel element as it is stored, encoded or not."""
+    """SHA-256 of the pixels: as they are stored, or of the plane where a file holds several.
+
+    Raises IMG-14xx for a frame that cannot be decoded.
+    """
+    if instance.pixels.frames > 1 or instance.window is not None:
+        check_format(instance.pixels, file=instance.ref.label)
+        plane = np.empty((instance.rows, instance.columns), stored_dtype(instance.pixels))
+        read_planes([instance], [plane])
+        return hashlib.sha256(plane.tobytes()).hexdigest()
     location = instance.pixels.location
     with instance.ref.open() as stream:
         stream.seek(location.offset)

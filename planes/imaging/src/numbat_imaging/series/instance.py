@@ -11,7 +11,7 @@ from pydicom import Dataset
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import Header, PixelLocation
-from numbat_imaging.series.forms.dimensions import dimension_names, dimension_values
+from numbat_imaging.series.forms.dimensions import check_moments, dimension_names, dimension_values
 from numbat_imaging.series.forms.frame_offsets import offset_datasets
 from numbat_imaging.series.forms.functional_groups import (
     frame_dataset,
@@ -143,7 +143,7 @@ def instances_from_header(header: Header) -> tuple[Instance, ...]:
     pixels = _pixel_format(header, sop_class)
     refuse_unread_forms(ds, sop_class=sop_class)
     if has_functional_groups(ds):
-        return tuple(_enhanced(header, pixels, sop_class))
+        return _of_one_moment_each(header, tuple(_enhanced(header, pixels, sop_class)))
     if pixels.frames > 1:
         return tuple(_offset_frames(header, pixels, sop_class))
     return _tiled(header, pixels, sop_class) or (_instance(header, ds, pixels, sop_class),)
@@ -176,6 +176,12 @@ def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[I
             frame=frame,
             dimensions=dimension_values(ds, names, frame=frame, file=file),
         )
+
+
+def _of_one_moment_each(header: Header, slices: tuple[Instance, ...]) -> tuple[Instance, ...]:
+    pairs = [(i.temporal_position, dict(i.dimensions).get("TemporalPositionIndex")) for i in slices]
+    check_moments(pairs, file=header.ref.label)
+    return slices
 
 
 def _moment(ds: Dataset) -> dict[str, Any]:
@@ -211,6 +217,7 @@ def _tiled(header: Header, pixels: PixelFormat, sop_class: str) -> tuple[Instanc
                     window=tile.window,
                     position_lps_mm=tile.position_lps_mm,
                     slice_time_ms=tile.time_ms,
+                    acquisition_time=tile.volume_time or whole.acquisition_time,
                 )
                 for tile in tiles
             )
@@ -250,7 +257,7 @@ def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) 
         content_time=_dated(ds, "Content"),
         convolution_kernel="\\".join(elements.texts(ds, "ConvolutionKernel")),
         images_announced=elements.integer(ds, "ImagesInAcquisition"),
-        slices_declared=elements.integer(ds, "NumberOfSlices"),
+        slices_declared=_slices_declared(ds),
         gradient=gradient_from_dataset(ds),
         vendor_split=vendor_split_value(ds),
         complex_component=elements.text(ds, "ComplexImageComponent") or "",
@@ -268,6 +275,12 @@ def _concatenation(ds: Dataset) -> Concatenation | None:
         elements.integer(ds, "InConcatenationNumber"),
         elements.integer(ds, "InConcatenationTotalNumber"),
     )
+
+
+def _slices_declared(ds: Dataset) -> int | None:
+    # Elsewhere than in PET the number of slices is another's: United Imaging counts volumes.
+    is_pet = elements.text(ds, "Modality") == "PT"
+    return elements.integer(ds, "NumberOfSlices") if is_pet else None
 
 
 def _required_uid(ds: Dataset, keyword: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from pydicom import Dataset
 from pydicom.datadict import keyword_for_tag
@@ -64,3 +65,26 @@ def dimension_values(
         )
     pairs = zip(names, values, strict=True)
     return tuple((name, value) for name, value in pairs if name not in SPATIAL)
+
+
+def check_moments(moments: Iterable[tuple[int | None, int | None]], *, file: str) -> None:
+    """Refuse an object whose frames state two different moments each.
+
+    `moments`: for each frame, TemporalPositionIndex and its index in DimensionIndexValues, which
+    may count from elsewhere but must tell the same frames apart. One that is the same in all frames
+    says nothing.
+
+    Raises IMG-1318. Source: PS3.3 C.7.6.17.
+    """
+    frames = Counter(pair for pair in moments if None not in pair)
+    stated, indexed = ({pair[k] for pair in frames} for k in (0, 1))
+    if min(len(stated), len(indexed)) > 1 and not len(frames) == len(stated) == len(indexed):
+        usual = sum(count for _, count in frames.most_common(len(stated)))
+        raise refuse(
+            "IMG-1318",
+            file=file,
+            moments=len(stated),
+            indices=len(indexed),
+            combinations=len(frames),
+            frames_astray=frames.total() - usual,
+        )

@@ -62,6 +62,8 @@ _MACROS = frozenset(
         "FrameVOILUTSequence",
         "PETFrameCorrectionFactorsSequence",
         "PETReconstructionSequence",
+        "UnassignedSharedConvertedAttributesSequence",
+        "UnassignedPerFrameConvertedAttributesSequence",
     )
     if tag_for_keyword(keyword) is not None
 )
@@ -95,6 +97,7 @@ _ASIDE = frozenset(
     )
 )
 
+_POSITION = _tag("ImagePositionPatient")
 _DIRECTION = _tag("DiffusionGradientDirectionSequence")
 
 
@@ -120,7 +123,7 @@ def frame_datasets(
     if len(groups) != frames:
         raise refuse("IMG-1310", file=file, frames=frames, groups=len(groups))
     known: Known = {}
-    base = _shared(ds, known, file=file)
+    base = _shared(ds, known, frames=frames, file=file)
     for group in groups:
         yield _frame(ds, base, group, known), _key(group)
 
@@ -128,8 +131,9 @@ def frame_datasets(
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
     """The flat data set of one frame, as `frame_datasets` gives it."""
     known: Known = {}
-    group = _items(ds, _PER_FRAME)[frame]
-    return _frame(ds, _shared(ds, known, file=file), group, known)
+    groups = _items(ds, _PER_FRAME)
+    base = _shared(ds, known, frames=len(groups), file=file)
+    return _frame(ds, base, groups[frame], known)
 
 
 def _items(ds: Dataset, tag: BaseTag) -> list[Elements]:
@@ -143,12 +147,16 @@ def _items_of(element: Any, ds: Dataset) -> list[Elements]:
     return [dict(_elements(item)) for item in element.value]
 
 
-def _shared(ds: Dataset, known: Known, *, file: str) -> Elements:
+def _shared(ds: Dataset, known: Known, *, frames: int, file: str) -> Elements:
     """The top level, and over it the shared groups."""
     shared = _items(ds, _SHARED)
     if len(shared) > 1:
         raise refuse("IMG-1311", file=file, items=len(shared))
-    base = {tag: element for tag, element in _elements(ds) if tag not in (_SHARED, _PER_FRAME)}
+    elsewhere = {_SHARED, _PER_FRAME}
+    if frames > 1:
+        # One place for all frames would be that of one frame at most.
+        elsewhere.add(_POSITION)
+    base = {tag: element for tag, element in _elements(ds) if tag not in elsewhere}
     for group in shared:
         _merge(base, group, known, ds)
     return base
