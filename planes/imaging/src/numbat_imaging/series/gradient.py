@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
+from numbat_imaging.series.forms.siemens_csa import image_entry
 from numbat_registries import refuse
 
 Array = NDArray[np.float64]
@@ -38,13 +39,18 @@ def gradient_from_dataset(ds: Dataset) -> Gradient | None:
     """The gradient of one single-frame MR image; None when the header tells no b-value.
 
     The standard elements come first (PS3.3 C.8.13.5.9), then what Siemens, Philips and GE keep in
-    private elements, found by their creator. A direction counts whatever the length of its vector.
+    private elements, found by their creator; United Imaging's private ones come before all, since
+    its standard ones leave out the rotation of the image. A direction counts whatever the length of
+    its vector.
 
     Raises IMG-1012 for elements that cannot be read, IMG-1707 for a GE vector without the phase
     encoding direction that its frame hangs on.
     """
     if elements.text(ds, "Modality") != "MR":
         return None
+    united = _from_united(ds)
+    if united is not None:
+        return united
     private = _from_siemens(ds) or _from_philips(ds) or _from_ge(ds)
     b_value = elements.decimal(ds, "DiffusionBValue")
     if b_value is None:
@@ -78,12 +84,16 @@ def _numbers(value: Any) -> tuple[float, ...]:
 
 
 def _from_siemens(ds: Dataset) -> Gradient | None:
-    """(0019,xx0C) and (0019,xx0E) of SIEMENS MR HEADER: patient LPS."""
+    """(0019,xx0C) and (0019,xx0E) of SIEMENS MR HEADER, or the CSA header: patient LPS."""
     creator = "SIEMENS MR HEADER"
     b_value = _numbers(elements.private(ds, 0x0019, creator, 0x0C, vr="IS"))
+    direction = _numbers(elements.private(ds, 0x0019, creator, 0x0E, vr="FD"))
+    if not b_value:
+        # Releases before VB13 have no such block, and de-identification may take it away.
+        b_value = _numbers(image_entry(ds, "B_value"))
+        direction = _numbers(image_entry(ds, "DiffusionGradientDirection"))
     if len(b_value) != 1:
         return None
-    direction = _numbers(elements.private(ds, 0x0019, creator, 0x0E, vr="FD"))
     return Gradient(b_value[0], _unit(direction) if b_value[0] > 0 else None)
 
 
@@ -98,6 +108,26 @@ def _from_philips(ds: Dataset) -> Gradient | None:
     ]
     direction = [part[0] for part in parts if len(part) == 1]
     return Gradient(b_value[0], _unit(direction) if b_value[0] > 0 else None)
+
+
+def _from_united(ds: Dataset) -> Gradient | None:
+    """(0065,xx09) and (0065,xx37) of Image Private Header: along rows, columns and their normal.
+
+    Source: dcm2niix issues 836 and 993; dcm_qa_uih.
+    """
+    creator = "Image Private Header"
+    b_value = _numbers(elements.private(ds, 0x0065, creator, 0x09, vr="FD"))
+    vector = _unit(_numbers(elements.private(ds, 0x0065, creator, 0x37, vr="FD")))
+    if len(b_value) != 1:
+        return None
+    if vector is None:
+        return Gradient(b_value[0])
+    cosines = elements.decimals(ds, "ImageOrientationPatient", count=6)
+    if cosines is None:
+        raise refuse("IMG-1707", element="ImageOrientationPatient")
+    row, column = np.asarray(cosines[:3]), np.asarray(cosines[3:])
+    axes = np.column_stack([row, column, np.cross(row, column)])
+    return Gradient(b_value[0], _unit(tuple(axes @ vector)))
 
 
 def _from_ge(ds: Dataset) -> Gradient | None:

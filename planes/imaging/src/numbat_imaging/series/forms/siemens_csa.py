@@ -15,7 +15,7 @@ from typing import NoReturn
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
-from numbat_registries import refuse
+from numbat_registries import Refusal, refuse
 
 Header = Mapping[str, tuple[str, ...]]
 
@@ -50,9 +50,31 @@ def series_header(ds: Dataset) -> Header | None:
     return _header(ds, _SERIES)
 
 
+def image_entry(ds: Dataset, name: str) -> tuple[str, ...]:
+    """One entry of the image header of an image that may do without it.
+
+    Empty where there is no header, no such entry, or damage before the end of the entry. The rest
+    of the header is not looked at: of ten thousand single slices, it would cost as much as reading
+    them.
+    """
+    content = _content(ds, _IMAGE)
+    at = content.find(name.encode() + b"\0") if content is not None else -1
+    if content is None or at < 0 or content[:4] != b"SV10":
+        return ()
+    try:
+        return _Reader(content, _IMAGE, at=at).tag()[1]
+    except Refusal:
+        return ()
+
+
 def _header(ds: Dataset, element: int) -> Header | None:
+    content = _content(ds, element)
+    return read_csa(content, element=element) if content is not None else None
+
+
+def _content(ds: Dataset, element: int) -> bytes | None:
     content = elements.private(ds, 0x0029, _CREATOR, element, vr="OB")
-    return read_csa(content, element=element) if isinstance(content, bytes) else None
+    return content if isinstance(content, bytes) else None
 
 
 # The files of a series ask for one series header again and again.
@@ -72,10 +94,10 @@ def read_csa(content: bytes, *, element: int = _IMAGE) -> Header:
 class _Reader:
     """One pass over a header that may be damaged: nothing is read or counted past its end."""
 
-    def __init__(self, content: bytes, element: int) -> None:
+    def __init__(self, content: bytes, element: int, *, at: int | None = None) -> None:
         self.content, self.element = content, element
         self.is_csa2 = content[:4] == b"SV10"
-        self.at = 8 if self.is_csa2 else 0
+        self.at = at if at is not None else 8 if self.is_csa2 else 0
         #: What CSA1 adds to the length of every item: the number of items of the first entry.
         self.surplus: int | None = None
 
@@ -86,11 +108,11 @@ class _Reader:
         self._check(mark)
         found: dict[str, tuple[str, ...]] = {}
         for _ in range(count):
-            name, values = self._tag()
+            name, values = self.tag()
             found.setdefault(name, values)
         return found
 
-    def _tag(self) -> tuple[str, tuple[str, ...]]:
+    def tag(self) -> tuple[str, tuple[str, ...]]:
         name, multiplicity, _, _, items, mark = _TAG.unpack(self._bytes(_TAG.size))
         self._check(mark)
         if not 0 <= items <= _MOST_ITEMS:

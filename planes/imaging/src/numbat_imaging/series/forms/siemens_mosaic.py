@@ -22,6 +22,7 @@ Direction = Literal["along-normal", "against-normal"]
 
 _CREATOR = "SIEMENS MR HEADER"
 _COUNT, _TIMES = 0x0A, 0x29
+_ENTRY = "NumberOfImagesInMosaic"
 
 #: No scanner lays out more tiles than this.
 _MOST_TILES = 4096
@@ -107,13 +108,13 @@ def _is_one_picture(ds: Dataset) -> bool:
 def _csa(ds: Dataset) -> siemens_csa.Header:
     if _is_one_picture(ds):
         return {}
-    try:
-        return siemens_csa.image_header(ds) or {}
-    except Refusal:
-        # Of an image that is one slice, nothing in it is needed.
-        if _says_mosaic(ds):
-            raise
+    if not _says_mosaic(ds) and not _is_several(siemens_csa.image_entry(ds, _ENTRY)):
         return {}
+    return siemens_csa.image_header(ds) or {}
+
+
+def _is_several(entry: Sequence[str]) -> bool:
+    return bool(entry) and _whole(entry[0]) > 1
 
 
 def _counts(ds: Dataset, csa: siemens_csa.Header) -> list[_Count]:
@@ -121,7 +122,7 @@ def _counts(ds: Dataset, csa: siemens_csa.Header) -> list[_Count]:
     if _is_one_picture(ds):
         return []
     found: list[_Count] = []
-    stated = csa.get("NumberOfImagesInMosaic", ())
+    stated = csa.get(_ENTRY, ())
     if stated and (number := _whole(stated[0])) > 0:
         found.append(_Count("NumberOfImagesInMosaic of the CSA header", number))
     private = elements.private(ds, 0x0019, _CREATOR, _COUNT, vr="US")

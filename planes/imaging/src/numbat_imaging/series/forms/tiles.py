@@ -21,12 +21,14 @@ class Tile:
     """One slice of a tiled frame.
 
     `position_lps_mm`: centre of its first pixel, patient LPS. `time_ms`: when it was acquired
-    within its volume, where the header says so.
+    within its volume, where the header says so; `volume_time`: when the volume began, as DICOM DT,
+    where the vendor's own elements alone say it.
     """
 
     window: Window
     position_lps_mm: tuple[float, float, float] | None
     time_ms: float | None = None
+    volume_time: str | None = None
 
 
 def tile_windows(

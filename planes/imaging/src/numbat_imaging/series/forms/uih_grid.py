@@ -49,22 +49,26 @@ def uih_tiles(ds: Dataset, *, rows: int, columns: int) -> tuple[Tile, ...] | Non
     if rows % down or columns % across or not rows or not columns:
         raise refuse("IMG-1614", slices=count, rows=rows, columns=columns, down=down, across=across)
     windows = tile_windows(count, rows=rows, columns=columns, down=down, across=across)
-    times = _times(frames)
+    times, began = _times(frames)
     return tuple(
-        Tile(window, (place[0], place[1], place[2]), time)
+        Tile(window, (place[0], place[1], place[2]), time, began)
         for window, place, time in zip(windows, places, times, strict=True)
         if place is not None
     )
 
 
-def _times(frames: Sequence[Dataset]) -> Sequence[float | None]:
-    """When each slice was acquired, in ms from the earliest; None for all unless all tell it."""
+def _times(frames: Sequence[Dataset]) -> tuple[Sequence[float | None], str | None]:
+    """When each slice was acquired, in ms from the earliest, and the moment of the earliest.
+
+    None for all unless all tell it.
+    """
     moments = [_moment(frame) for frame in frames]
     known = [moment for moment in moments if moment is not None]
     if len(known) < len(moments):
-        return [None] * len(moments)
+        return [None] * len(moments), None
     first = min(known)
-    return [(moment - first).total_seconds() * 1000.0 for moment in known]
+    times = [(moment - first).total_seconds() * 1000.0 for moment in known]
+    return times, f"{first:%Y%m%d%H%M%S.%f}"
 
 
 def _moment(frame: Dataset) -> datetime | None:
