@@ -1,4 +1,4 @@
-"""Run the measurements of one package: every module in its bench/ folder, in order of name.
+"""Run the measurements of one package: every module of its bench/ that is a program, by name.
 
 Exit code: that of the first that failed, and 3 if the package has none.
 """
@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", metavar="NAME", help="the one module to run, without .py")
     chosen, passed_on = parser.parse_known_args(arguments)
     modules = sorted((ROOT / chosen.room / "bench").glob(f"{chosen.only or '[a-z]*'}.py"))
+    modules = [module for module in modules if "__main__" in module.read_text("utf-8")]
     if not modules:
         print(f"{chosen.room}/bench holds no such measurement", file=sys.stderr)
         return NOT_RUN

@@ -1,4 +1,4 @@
-"""300 × 512 × 512 CT to NIfTI: numbat-imaging against dcm2niix, dicom2nifti and highdicom.
+"""Scans to NIfTI: numbat-imaging against dcm2niix, dicom2nifti and highdicom.
 
 Every run is a process of its own, with its wall time and peak memory from wait4; the converters
 take turns, and medians are compared. `--json` prints the figures as JSON.
@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import dcm2niix  # type: ignore[import-untyped]
+from scenes import SCENES, Scene
 
 _DICOM2NIFTI = """
 import sys, dicom2nifti
@@ -46,6 +47,9 @@ print(time.perf_counter() - start)
 """
 _IMPORTS = "import numpy, pydicom"
 
+#: Converters that are timed on plain series alone.
+_PLAIN = frozenset({"dicom2nifti", "highdicom"})
+
 
 @dataclass(frozen=True)
 class Run:
@@ -67,38 +71,12 @@ class Row:
     runs: int
 
 
-def make_series(folder: Path, *, slices: int, size: int) -> float:
-    """Write a CT with a noisy disc in air; gives the size of its voxels in MiB."""
-    import numpy as np
-
-    from numbat_imaging.phantoms import Phantom, write_datasets
-    from numbat_imaging.phantoms.phantom import set_pixels
-
-    phantom = Phantom(
-        shape=(size, size, slices),
-        spacing_mm=(0.7, 0.7, 1.0),
-        modality="CT",
-        dtype="int16",
-        slope=1.0,
-        intercept=-1024.0,
-    )
-    noise = np.random.default_rng(7)
-    row, column = np.mgrid[:size, :size] - size / 2
-    disc = np.hypot(row, column) < 0.43 * size
-    datasets = phantom.slices()
-    for ds in datasets:
-        plane = np.where(disc, noise.normal(1064, 20, disc.shape), noise.normal(10, 4, disc.shape))
-        set_pixels(ds, plane.clip(0).astype(np.int16))
-    write_datasets(datasets, folder)
-    return slices * size * size * 2 / (1 << 20)
-
-
-def commands(source: Path, out: Path, suffix: str) -> dict[str, list[str]]:
+def commands(scene: str, source: Path, out: Path, suffix: str) -> dict[str, list[str]]:
     """The command of each converter; `out` exists and is empty."""
     python, target = sys.executable, str(out / f"volume{suffix}")
     numbat = [str(Path(python).with_name("numbat-imaging")), "convert", str(source), str(out)]
     level = "i" if suffix == ".nii.gz" else "n"
-    return {
+    found = {
         "numbat-imaging": numbat + ["--no-compress"] * (suffix == ".nii"),
         "numbat convert() in process": [
             *(python, "-c", _IN_PROCESS, str(source), str(out)),
@@ -109,6 +87,8 @@ def commands(source: Path, out: Path, suffix: str) -> dict[str, list[str]]:
         "highdicom": [python, "-c", _HIGHDICOM, str(source), target],
         "import numpy, pydicom": [python, "-c", _IMPORTS],
     }
+    # Of the forms that hold several slices in a file, the other two read neither as four axes.
+    return found if scene == "ct" else {name: found[name] for name in found if name not in _PLAIN}
 
 
 def run(command: list[str]) -> Run:
@@ -130,16 +110,20 @@ def run(command: list[str]) -> Run:
     return Run(wall_s, used.ru_maxrss / 1024, reported)
 
 
-def measure(source: Path, scratch: Path, suffix: str, *, runs: int) -> list[Row]:
+def measure(scene: str, source: Path, scratch: Path, suffix: str, *, runs: int) -> list[Row]:
     """Medians over `runs` rounds, in each of which every converter has one turn."""
     found: dict[str, list[Run]] = {}
     for turn in range(runs):
-        for name in commands(source, scratch, suffix):
+        for name in commands(scene, source, scratch, suffix):
             out = scratch / f"{turn}"
             out.mkdir()
-            found.setdefault(name, []).append(run(commands(source, out, suffix)[name]))
+            found.setdefault(name, []).append(run(commands(scene, source, out, suffix)[name]))
             shutil.rmtree(out)
-            print(f"  {suffix} {name}: {found[name][-1].wall_s:.2f} s", file=sys.stderr, flush=True)
+            print(
+                f"  {scene} {suffix} {name}: {found[name][-1].wall_s:.2f} s",
+                file=sys.stderr,
+                flush=True,
+            )
     return [
         Row(
             name,
@@ -179,30 +163,38 @@ def environment() -> str:
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {python}; {packages}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=3, help="rounds; medians are taken over them")
-    parser.add_argument("--slices", type=int, default=300)
-    parser.add_argument("--size", type=int, default=512, help="rows and columns")
-    parser.add_argument("--json", action="store_true")
-    chosen = parser.parse_args()
+def measure_scene(name: str, scene: Scene, *, runs: int) -> list[Row]:
+    """The scene written and converted, uncompressed and compressed."""
     with TemporaryDirectory(prefix="numbat-bench-") as folder:
-        source, scratch = Path(folder) / "ct", Path(folder) / "out"
+        source, scratch = Path(folder) / name, Path(folder) / "out"
         scratch.mkdir()
         # A process begins with the peak memory of the one that starts it, so this one stays small.
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            made = pool.submit(make_series, source, slices=chosen.slices, size=chosen.size)
-            volume_mib = made.result()
-        rows = [
+            pool.submit(scene.write, scene, source).result()
+        return [
             row
             for suffix in (".nii", ".nii.gz")
-            for row in measure(source, scratch, suffix, runs=chosen.runs)
+            for row in measure(name, source, scratch, suffix, runs=runs)
         ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3, help="rounds; medians are taken over them")
+    parser.add_argument("--scene", choices=list(SCENES), action="append", help="default: all")
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    figures: dict[str, list[Row]] = {}
+    for name in chosen.scene or SCENES:
+        figures[name] = measure_scene(name, SCENES[name], runs=chosen.runs)
     if chosen.json:
-        figures = {"environment": environment(), "volume_mib": volume_mib}
-        print(json.dumps({**figures, "rows": [asdict(row) for row in rows]}, indent=2))
-    else:
-        print(f"{environment()}\n\n{table(rows, volume_mib)}")
+        rows = {name: [asdict(row) for row in found] for name, found in figures.items()}
+        print(json.dumps({"environment": environment(), "scenes": rows}, indent=2))
+        return 0
+    print(environment())
+    for name, found in figures.items():
+        scene = SCENES[name]
+        print(f"\n{scene.says}, {scene.volume_mib:.0f} MiB\n\n{table(found, scene.volume_mib)}")
     return 0
 
 

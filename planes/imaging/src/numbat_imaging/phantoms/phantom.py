@@ -155,7 +155,11 @@ class Phantom:
 
     def slices(self) -> list[Dataset]:
         """One dataset for each slice, volume after volume, with `file_meta` set."""
-        return [self._slice(k, t) for t in range(self.volumes) for k in range(self.shape[2])]
+        return [ds for t in range(self.volumes) for ds in self.volume_slices(t)]
+
+    def volume_slices(self, t: int) -> list[Dataset]:
+        """The datasets of one volume."""
+        return [self._slice(k, t) for k in range(self.shape[2])]
 
     def write(self, directory: str | PathLike[str]) -> list[Path]:
         """Write `slices()` as files; see `write_datasets`."""
