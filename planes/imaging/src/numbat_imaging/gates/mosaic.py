@@ -50,8 +50,10 @@ _AGREES_MM = 1e-4
     title="Every tile of a Siemens mosaic lies where its slice was acquired",
 )
 def mosaic(check: Check) -> None:
-    _by_coordinates(check, _MOSAICS)
-    _refused(check, _MOSAICS)
+    by_coordinates(check, _MOSAICS)
+    refused(check, _MOSAICS)
+    with check.refuses("IMG-1607", "a mosaic without private elements, as single files have it"):
+        read_fault("mosaic-without-csa")
     _form_and_times(check)
     _given_by_the_caller(check)
     _damaged_headers(check)
@@ -63,7 +65,7 @@ def mosaic(check: Check) -> None:
             _by_protocol(check, scans / name)
 
 
-def _by_coordinates(check: Check, names: list[str]) -> None:
+def by_coordinates(check: Check, names: list[str]) -> None:
     """Each slice of the phantom is recognised by its content and must lie where it was cut from."""
     for name in names:
         fault = FAULTS[name]
@@ -77,14 +79,13 @@ def _by_coordinates(check: Check, names: list[str]) -> None:
         check.equal(f"{name}: slices that no plane has", seen.lost, 0)
 
 
-def _refused(check: Check, names: list[str]) -> None:
+def refused(check: Check, names: list[str]) -> None:
+    """Each fault of these names that a right reader refuses is refused with its code."""
     for name in names:
         kind, code = FAULTS[name].expected
         if kind == "refused":
             with check.refuses(str(code), f"{name}: {FAULTS[name].says}"):
                 read_fault(name)
-    with check.refuses("IMG-1607", "a mosaic without private elements, as single files have it"):
-        read_fault("mosaic-without-csa")
 
 
 def _form_and_times(check: Check) -> None:

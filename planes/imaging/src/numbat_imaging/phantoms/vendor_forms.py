@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 
 from numbat_imaging.phantoms.catalogue import EXACT_MM, Expected, Fault, refused
+from numbat_imaging.phantoms.modalities import gradient_direction
 from numbat_imaging.phantoms.phantom import Phantom, decimal_text, get_pixels, set_pixels
 
 Change = Callable[[Dataset], None]
@@ -145,8 +146,8 @@ def _put_csa(ds: Dataset, *, image: bytes, series: bytes) -> None:
 
 def _whole(phantom: Phantom, t: int, *, down: int, across: int) -> Dataset:
     """The first slice of a volume with all its slices as tiles of one image."""
-    columns, rows, slices = phantom.shape
-    volume = phantom.slices()[t * slices : (t + 1) * slices]
+    columns, rows, _ = phantom.shape
+    volume = phantom.volume_slices(t)
     ds = deepcopy(volume[0])
     plane = np.zeros((rows * down, columns * across), get_pixels(ds).dtype)
     for k, piece in enumerate(volume):
@@ -256,6 +257,34 @@ def _grid_fault(name: str, says: str, expected: Expected, phantom: Phantom, **ho
     return Fault(f"uih-{name}", lambda: grids(phantom, **how), expected, says, phantom.slices)
 
 
+#: A turn of the image within its plane, which United Imaging's standard elements leave out.
+TURNED = replace(AXIAL, orientation=(0.8, 0.6, 0.0, -0.6, 0.8, 0.0), volumes=4)
+
+
+def united_gradients(phantom: Phantom) -> list[tuple[float, NDArray[Any]]]:
+    """The b-value of each volume, and the unit vector along rows, columns and their normal."""
+    return [
+        (1.25 if t == 0 else 930.0, np.array(gradient_direction(t))) for t in range(phantom.volumes)
+    ]
+
+
+def diffusion_grids(phantom: Phantom) -> list[Dataset]:
+    """Grids of a diffusion scan: the private direction is right, and the standard one is not."""
+    scans = grids(phantom)
+    for ds, (b_value, direction) in zip(scans, united_gradients(phantom), strict=True):
+        weighted = b_value > 100
+        block = ds.private_block(0x0065, "Image Private Header")
+        block.add_new(0x09, "FD", b_value)
+        block.add_new(0x37, "FD", direction.tolist() if weighted else [0.0, 0.0, 0.0])
+        # Of a scan of 200 volumes it says 200.
+        ds.NumberOfSlices = 200
+        ds.DiffusionBValue = 1000.0 if weighted else 0.0
+        ds.DiffusionDirectionality = "DIRECTIONAL" if weighted else "NONE"
+        if weighted:
+            ds.DiffusionGradientOrientation = direction.tolist()
+    return scans
+
+
 def _labelled_slices() -> list[Dataset]:
     return [_changed(ds, _word_on_one_slice) for ds in AXIAL.slices()]
 
@@ -359,6 +388,13 @@ def _uih() -> list[Fault]:
         _grid_fault("oblique", "twelve tiles, turned", _EXACT, twelve),
         _grid_fault("descending", "tiles against the normal", _EXACT, SAGITTAL),
         _grid_fault("volumes", "three volumes", _EXACT, replace(AXIAL, volumes=3)),
+        Fault(
+            "uih-diffusion",
+            lambda: diffusion_grids(TURNED),
+            _EXACT,
+            "a diffusion scan, turned within its plane",
+            TURNED.slices,
+        ),
         _grid_fault(
             "undeclared",
             "no private element is left",
