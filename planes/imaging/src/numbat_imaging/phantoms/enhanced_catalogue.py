@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pydicom import Dataset
-from pydicom.uid import RLELossless
+from pydicom.uid import ImplicitVRLittleEndian, RLELossless
 
 from numbat_imaging.phantoms import enhanced_faults as frames
 from numbat_imaging.phantoms import geometry_faults as geometry
@@ -20,6 +20,8 @@ from numbat_imaging.phantoms.phantom import Phantom
 from numbat_imaging.phantoms.pixel_faults import slope_per_slice
 
 MR = Phantom(shape=(16, 12, 8))
+DESCENDING = replace(MR, step_lps_mm=(0.0, 0.0, -2.0))
+ONE_FRAME = replace(MR, shape=(16, 12, 1))
 CT = replace(MR, modality="CT", dtype="int16", slope=1.0, intercept=-1024.0)
 PET = replace(MR, modality="PT", unit="BQML", slope=2.5)
 TIMES = replace(MR, volumes=3)
@@ -87,27 +89,32 @@ def _in_files(
 
 def _layouts() -> list[Fault]:
     rle = Layout(transfer_syntax_uid=RLELossless)
-    one = replace(MR, shape=(16, 12, 1))
+    undefined = frames.undefined_lengths
     by_place = Layout(dimensions=("ImagePositionPatient",))
     mapped = frames.for_each(frames.with_world_values)
     shuffled = Layout(frame_order=shuffle(8), counts_down=True)
+    implicit = Layout(transfer_syntax_uid=ImplicitVRLittleEndian)
     return [
         made("clean", "MR, geometry in functional groups only", EXACT, MR),
         made("ct", "CT", EXACT, CT),
         made("pet", "PET with a real-world value map", EXACT, PET, mapped),
         made("rle", "RLE, one fragment a frame", EXACT, MR, layout=rle),
         made("oblique", "turned about two axes", EXACT, OBLIQUE),
-        made("descending", "stored from the top", EXACT, replace(MR, step_lps_mm=(0, 0, -2.0))),
+        made("descending", "stored from the top", EXACT, DESCENDING),
         made(
             "shuffled", "frames in no order, in-stack numbers reversed", EXACT, MR, layout=shuffled
         ),
         made("all-per-frame", "all groups per frame", EXACT, MR, layout=Layout(per_frame="all")),
-        made("single-frame", "one frame", EXACT, one),
+        made("single-frame", "one frame", EXACT, ONE_FRAME),
         made("without-dimensions", "no dimensions", EXACT, MR, layout=Layout(dimensions=())),
         made("by-position", "ImagePositionPatient is the dimension", EXACT, MR, layout=by_place),
         made("timed-frames", "a time for each frame", EXACT, MR, frames.for_each(frames.timed)),
         made("empty-groups", "groups without items", EXACT, MR, after=frames.empty_groups),
+        made("implicit", "no VR in the file", EXACT, CT, layout=implicit),
+        made("undefined-lengths", "sequences end by delimiter", EXACT, MR, after=undefined),
+        made("pet-shuffled", "PET frames in no order", EXACT, PET, mapped, layout=shuffled),
         made("decoys-at-top", "other geometry at the top", EXACT, MR, after=frames.decoys_at_top),
+        made("spacing-tag", "says 3 mm", EXACT, MR, after=frames.wrong_spacing_tag),
         made("philips-frames", "private frame groups", EXACT, MR, after=frames.philips_frames),
         made(
             "in-stack-contradicts",
@@ -126,6 +133,7 @@ def _layouts() -> list[Fault]:
 def _volumes() -> list[Fault]:
     first, last = Layout(dimensions=TIME_FIRST), Layout(dimensions=TIME_LAST)
     mixed = Layout(dimensions=TIME_FIRST, frame_order=shuffle(24), counts_down=True)
+    encoded = replace(mixed, transfer_syntax_uid=RLELossless)
     gradient = Layout(dimensions=BY_GRADIENT)
     trigger = Layout(dimensions=BY_TRIGGER)
     legacy = Layout(dimensions=(), legacy=True)
@@ -142,6 +150,7 @@ def _volumes() -> list[Fault]:
             TIMES,
             layout=Layout(dimensions=TIME_BETWEEN),
         ),
+        made("time-rle", "three volumes in RLE, in no order", EXACT, TIMES, layout=encoded),
         made("time-last", "TemporalPositionIndex last", EXACT, TIMES, layout=last),
         made("time-shuffled", "three volumes, frames in no order", EXACT, TIMES, layout=mixed),
         made(

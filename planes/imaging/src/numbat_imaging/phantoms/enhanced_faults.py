@@ -253,6 +253,16 @@ def empty_groups(ds: Dataset) -> None:
         frame.PixelMeasuresSequence = []
 
 
+def undefined_lengths(ds: Dataset) -> None:
+    """Sequences and items without lengths, ended by delimiters (PS3.5 7.5.2)."""
+    for element in ds:
+        if element.VR == "SQ":
+            element.is_undefined_length = True
+            for item in element.value:
+                item.is_undefined_length_sequence_item = True
+                undefined_lengths(item)
+
+
 def decoys_at_top(ds: Dataset) -> None:
     """Single-frame elements at the top level, as some converters leave them: those of no frame."""
     ds.ImagePositionPatient = ["0", "0", "0"]
@@ -260,6 +270,12 @@ def decoys_at_top(ds: Dataset) -> None:
     ds.PixelSpacing, ds.SliceThickness = ["3", "3"], "7"
     ds.RescaleSlope, ds.RescaleIntercept = "5", "100"
     ds.SpacingBetweenSlices = "2"
+
+
+def wrong_spacing_tag(ds: Dataset) -> None:
+    """SpacingBetweenSlices of another distance than the frames have."""
+    for group in ds.SharedFunctionalGroupsSequence:
+        group.PixelMeasuresSequence[0].SpacingBetweenSlices = "3"
 
 
 def geometry_at_top(ds: Dataset) -> None:
