@@ -36,6 +36,14 @@ _TOLERANCE = click.option(
     help="Accept slices up to this far from the fitted grid.",
 )
 
+_SCALE = click.option(
+    "--value-scale",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="stored, displayed, precise (Philips), dose, or real-world[:LABEL].",
+)
+
 
 def _tolerances(position_mm: float | None):  # type: ignore[no-untyped-def]
     from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
@@ -74,12 +82,14 @@ def _bar(quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
 @_PATHS
 @_WORKERS
 @_AXIS
+@_SCALE
 @_TOLERANCE
 @click.option("--residuals", is_flag=True, help="Print every slice's residual against the grid.")
 def inspect(
     paths: tuple[Path, ...],
     workers: int,
     fourth_axis: str | None,
+    value_scale: str,
     position_mm: float | None,
     residuals: bool,
     as_json: bool,
@@ -93,6 +103,7 @@ def inspect(
             paths,
             workers=workers,
             fourth_axis=fourth_axis,
+            value_scale=value_scale,
             tolerances=_tolerances(position_mm),
             progress=start("reading headers"),
         )
@@ -108,6 +119,7 @@ def inspect(
 @click.argument("out", type=click.Path(path_type=Path, file_okay=False))
 @_WORKERS
 @_AXIS
+@_SCALE
 @_TOLERANCE
 @click.option(
     "--dask", metavar="ADDRESS", help="Convert on a Dask cluster, such as tcp://host:8786."
@@ -140,6 +152,7 @@ def convert(
     out: Path,
     workers: int,
     fourth_axis: str | None,
+    value_scale: str,
     position_mm: float | None,
     dask: str | None,
     overwrite: bool,
@@ -160,6 +173,7 @@ def convert(
         compress=not no_compress,
         tilt="square" if tilt == "square" else "keep",
         fourth_axis=fourth_axis,
+        value_scale=value_scale,
         slice_thickness_mm=slice_thickness_mm,
         contact_sheet=contact_sheet,
         nifti_version=int(nifti) if nifti else None,

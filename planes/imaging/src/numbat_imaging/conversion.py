@@ -20,6 +20,7 @@ from numbat_imaging.output.publishing import make_folder
 from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
 from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.series.splitting import Stack
+from numbat_imaging.values.scales import DEFAULT
 from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
 from numbat_registries import Diagnostic, Refusal, refuse
 from numbat_registries.rendering import to_problem
@@ -39,6 +40,7 @@ class Options:
     tilt: Literal["keep", "square"] = "keep"
     fourth_axis: str | None = None
     slice_thickness_mm: float | None = None
+    value_scale: str = DEFAULT
     contact_sheet: bool = False
     nifti_version: int | None = None
     identifying: bool = False
@@ -231,6 +233,7 @@ def convert_stack(job: Job) -> Outcome:
             tolerances=job.options.tolerances,
             fourth_axis=job.options.fourth_axis,
             slice_thickness_mm=job.options.slice_thickness_mm,
+            value_scale=job.options.value_scale,
         )
         if job.options.tilt == "square":
             volume = square(volume)
@@ -259,13 +262,8 @@ def describe(volume: Volume) -> dict[str, Any]:
         "fourth_axis": None
         if axis is None
         else {"name": axis.name, "unit": axis.unit, "values": list(axis.values)},
-        "value_scale": {
-            "slope": volume.scale.slope,
-            "intercept": volume.scale.intercept,
-            "unit": volume.scale.unit,
-            "source": volume.scale.source,
-            "applied": volume.scale.applied,
-        },
+        "value_scale": volume.scale.to_dict(),
+        "padding": None if volume.padding is None else list(volume.padding),
         "images": len(volume.sources),
         "notices": [to_problem(diagnostic) for diagnostic in volume.notices],
     }

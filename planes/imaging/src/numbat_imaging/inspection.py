@@ -19,7 +19,8 @@ from numbat_imaging.series.grouping import prepare_stack
 from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.pixels import check_format
-from numbat_imaging.values.rescale import ValueScale, common_scale
+from numbat_imaging.values.rescale import ValueScale, stack_scale
+from numbat_imaging.values.scales import DEFAULT, STORED
 from numbat_imaging.volume import grid_of, stack_notices
 from numbat_registries import Diagnostic, Refusal
 from numbat_registries.rendering import to_problem
@@ -68,14 +69,7 @@ class StackReport:
                 "values": list(axis.values),
             }
         if self.scale is not None:
-            scale = self.scale
-            body["value_scale"] = {
-                "slope": scale.slope,
-                "intercept": scale.intercept,
-                "unit": scale.unit,
-                "source": scale.source,
-                "applied": scale.applied,
-            }
+            body["value_scale"] = self.scale.to_dict()
         return body
 
 
@@ -128,6 +122,7 @@ def inspect(
     *,
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
+    value_scale: str = DEFAULT,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inspection:
@@ -136,24 +131,37 @@ def inspect(
     Raises IMG-1801 when there is no image at all; refusals of stacks are in the result.
     """
     plan = plan_paths(paths, tolerances=tolerances, workers=workers, progress=progress)
-    reports = list(_reports(plan, tolerances=tolerances, fourth_axis=fourth_axis))
+    reports = list(
+        _reports(plan, tolerances=tolerances, fourth_axis=fourth_axis, value_scale=value_scale)
+    )
     notices = tuple(diagnostic for _, _, found in plan.series for diagnostic in found)
     reasons = {ref: why for report in reports for ref, why in report.reasons.items()}
     return Inspection(tuple(reports), plan.account_with(reasons), notices, tolerances)
 
 
 def _reports(
-    plan: Plan, *, tolerances: Tolerances, fourth_axis: str | None
+    plan: Plan, *, tolerances: Tolerances, fourth_axis: str | None, value_scale: str
 ) -> Iterator[StackReport]:
     stacks = [stack for _, found, _ in plan.series for stack in found]
     for name, stack in zip(stems(stacks), stacks, strict=True):
-        yield _report(name, stack, tolerances=tolerances, fourth_axis=fourth_axis)
+        yield _report(
+            name,
+            stack,
+            tolerances=tolerances,
+            fourth_axis=fourth_axis,
+            value_scale=value_scale,
+        )
     for series, why in plan.refused:
         yield _blank(f"series {series.instances[0].series_number or '?'}", series.instances, why)
 
 
 def _report(
-    name: str, stack: Stack, *, tolerances: Tolerances, fourth_axis: str | None
+    name: str,
+    stack: Stack,
+    *,
+    tolerances: Tolerances,
+    fourth_axis: str | None,
+    value_scale: str,
 ) -> StackReport:
     try:
         prepared = prepare_stack(stack, tolerances=tolerances, fourth_axis=fourth_axis)
@@ -161,10 +169,10 @@ def _report(
         members = [instance for volume in prepared.arrangement.volumes for instance in volume]
         for instance in members:
             check_format(instance.pixels, file=instance.ref.label)
-        scale, found = common_scale(members)
+        scale = stack_scale(members, value_scale)
     except Refusal as refusal:
         return _blank(name, stack.instances, refusal)
-    found += stack_notices(prepared, grid, members, tolerances)
+    found = [*scale.notices, *stack_notices(prepared, grid, members, tolerances)]
     first = stack.instances[0]
     return StackReport(
         name=name,
@@ -175,7 +183,7 @@ def _report(
         matrix=(first.columns, first.rows),
         grid=grid,
         fourth_axis=prepared.arrangement.axis,
-        scale=scale,
+        scale=scale.travels,
         notices=(*prepared.arrangement.notices, *found),
         reasons={aside.instance.ref: aside.why for aside in prepared.aside},
     )
@@ -264,12 +272,6 @@ def _cells(stack: StackReport) -> tuple[str, ...]:
     spacing = "×".join(f"{value:.4g}" for value in grid.spacing_mm)
     letters = "/".join(axis_letters(grid.axes[:, k])[:1] for k in range(3))
     tilt = f", sheared {grid.shear_deg:.3g}°" if grid.is_sheared else ""
-    unit = scale.unit or "no unit"
-    values = (
-        f"per slice, {unit}"
-        if scale.applied
-        else f"×{scale.slope:.6g}{scale.intercept:+.6g}, {unit}"
-    )
     return (
         stack.name,
         stack.modality,
@@ -278,9 +280,18 @@ def _cells(stack: StackReport) -> tuple[str, ...]:
         spacing,
         f"{plane_name(grid.normal)} {letters}{tilt}",
         f"{grid.max_residual_mm:.4f}",
-        values,
+        _scale_words(scale),
         "readable",
     )
+
+
+def _scale_words(scale: ValueScale) -> str:
+    """The scale, and the names of the others; the stored values are always one of them."""
+    unit = scale.unit or "no unit"
+    how = "applied" if scale.applied else f"×{scale.slope:.6g}{scale.intercept:+.6g}"
+    others = [other.name for other in scale.alternatives if other.name != STORED]
+    more = f"; or {', '.join(others)}" if others else ""
+    return f"{scale.name} {how}, {unit}{more}"
 
 
 def _show_residuals(name: str, grid: Grid, console: Console) -> None:

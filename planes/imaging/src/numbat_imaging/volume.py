@@ -27,12 +27,16 @@ from numbat_imaging.series.grouping import (
 )
 from numbat_imaging.series.instance import Instance, instances_from_header, slice_dataset
 from numbat_imaging.series.splitting import Stack
+from numbat_imaging.values.padding import PaddingWatch, Range, padded
 from numbat_imaging.values.pixels import check_format, plane_bytes, read_planes, stack_dtype
-from numbat_imaging.values.rescale import ValueScale, apply_rescale, common_scale
+from numbat_imaging.values.rescale import StackScale, ValueScale, refuse_undefined, stack_scale
+from numbat_imaging.values.scales import DEFAULT
 from numbat_registries import Diagnostic, notice, refuse
 
 #: Codes of objects that are no image, or that describe one: listed, and nothing is wrong.
 SET_ASIDE = frozenset({"IMG-1016", "IMG-1605"})
+
+_PLAIN = ValueScale(1.0, 0.0, None, "a mask")
 
 #: No volume larger than this is allocated unless the caller raises the limit.
 MAX_VOLUME_BYTES = 16 << 30
@@ -68,7 +72,9 @@ class Volume:
     slice normal; stored values unless `scale.applied`; a view of a C-contiguous (t, k, j, i) block.
     `affine_lps_mm`: (4, 4), voxel index (i, j, k, 1) of a voxel centre to DICOM patient LPS mm.
     `header`: what describes the first slice, without pixels (of an enhanced object, its frame).
-    `aside`: files of the stack that are twins of a slice.
+    `aside`: files of the stack that are twins of a slice. `padding`: lowest and highest stored
+    value that mark padding, where all slices name the same; `padded`: the mask, where the voxels
+    alone do not tell.
     """
 
     voxels: NDArray[Any]
@@ -82,16 +88,28 @@ class Volume:
     aside: tuple[tuple[FileRef, Diagnostic], ...]
     notices: tuple[Diagnostic, ...]
     key: SeriesKey
+    padding: Range | None = None
+    padded: NDArray[np.bool_] | None = None
 
     def values(self) -> NDArray[np.float64]:
         """The voxels on their value scale, (i, j, k[, t]) float64, in `scale.unit`.
 
-        Colours get a last axis of three: red, green, blue.
+        Colours get a last axis of three: red, green, blue. Padding has the value that its stored
+        value gives, which means nothing: `padding_mask` says where.
         """
         if self.voxels.dtype.fields is not None:
             channels = [np.asarray(self.voxels[name], np.float64) for name in "RGB"]
             return np.stack(channels, axis=-1)
         return np.asarray(self.voxels, np.float64) * self.scale.slope + self.scale.intercept
+
+    def padding_mask(self) -> NDArray[np.bool_] | None:
+        """Where voxels are padding, (i, j, k[, t]); None where the files name no padding.
+
+        As numpy has it: `np.ma.masked_array(volume.values(), volume.padding_mask())`.
+        """
+        if self.padded is not None or self.padding is None:
+            return self.padded
+        return padded(self.voxels, self.padding)
 
     def at_lps_mm(self, index: Sequence[float]) -> NDArray[np.float64]:
         """Where the centre of voxel (i, j, k) lies, LPS mm."""
@@ -108,6 +126,7 @@ def read_series(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    value_scale: str = DEFAULT,
     max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> Volume:
     """The one volume that `paths` (folder, zip, DICOMDIR, files) hold.
@@ -128,6 +147,7 @@ def read_series(
         tolerances=tolerances,
         fourth_axis=fourth_axis,
         slice_thickness_mm=slice_thickness_mm,
+        value_scale=value_scale,
         max_volume_bytes=max_volume_bytes,
     )
 
@@ -138,6 +158,7 @@ def read_volumes(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    value_scale: str = DEFAULT,
     max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> list[Volume]:
     """Every volume that `paths` hold, in order of series number.
@@ -151,6 +172,7 @@ def read_volumes(
             tolerances=tolerances,
             fourth_axis=fourth_axis,
             slice_thickness_mm=slice_thickness_mm,
+            value_scale=value_scale,
             max_volume_bytes=max_volume_bytes,
         )
         for stack in _stacks(paths, tolerances)
@@ -179,6 +201,7 @@ def volume_from_stack(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
+    value_scale: str = DEFAULT,
     max_volume_bytes: int = MAX_VOLUME_BYTES,
     notices: Iterable[Diagnostic] = (),
     progress: Progress | None = None,
@@ -194,16 +217,22 @@ def volume_from_stack(
     for instance in members:
         check_format(instance.pixels, file=instance.ref.label)
     _refuse_too_large(members, max_volume_bytes)
-    scale, found = common_scale(members)
-    found += stack_notices(prepared, grid, members, tolerances)
-    voxels = _read_voxels(members, prepared, scale, progress)
+    scale = stack_scale(members, value_scale)
+    found = [*scale.notices, *stack_notices(prepared, grid, members, tolerances)]
+    watch = PaddingWatch(
+        [instance.padding for instance in members],
+        (members[0].rows, members[0].columns),
+        keep=scale.travels.applied,
+    )
+    block = _read_block(members, scale, watch, progress)
+    found += watch.notices()
     header = read_header(members[0].ref)
     assert header is not None
     return Volume(
-        voxels=voxels,
+        voxels=_as_voxels(block, prepared),
         affine_lps_mm=grid.affine_lps_mm,
         fourth_axis=prepared.arrangement.axis,
-        scale=scale,
+        scale=scale.travels,
         grid=grid,
         diffusion=_diffusion(prepared),
         header=slice_dataset(header, members[0]),
@@ -211,6 +240,8 @@ def volume_from_stack(
         aside=tuple((aside.instance.ref, aside.why) for aside in prepared.aside),
         notices=(*notices, *prepared.arrangement.notices, *found),
         key=_series_key(stack),
+        padding=watch.shared,
+        padded=None if watch.mask is None else _as_voxels(watch.mask, prepared),
     )
 
 
@@ -310,29 +341,33 @@ def _refuse_too_large(members: Sequence[Instance], limit_bytes: int) -> None:
         raise refuse("IMG-1408", size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 
-def _read_voxels(
+def _read_block(
     members: Sequence[Instance],
-    prepared: PreparedStack,
-    scale: ValueScale,
+    scale: StackScale,
+    watch: PaddingWatch,
     progress: Progress | None,
 ) -> NDArray[Any]:
+    """The slices one after the other, (slices, rows, columns)."""
     rows, columns = members[0].rows, members[0].columns
+    applied = scale.travels.applied
     stored = stack_dtype([instance.pixels for instance in members])
-    dtype = np.dtype(np.float32) if scale.applied else stored
-    block = np.empty((len(members), rows, columns), dtype)
+    block = np.empty((len(members), rows, columns), scale.dtype if applied else stored)
     files: dict[FileRef, list[int]] = {}
     for index, instance in enumerate(members):
         files.setdefault(instance.ref, []).append(index)
 
     def fill(indices: list[int]) -> int:
         slices = [members[index] for index in indices]
-        if not scale.applied:
-            read_planes(slices, [block[index] for index in indices])
-            return len(indices)
-        planes = np.empty((len(indices), rows, columns), stack_dtype([slices[0].pixels]))
-        read_planes(slices, list(planes))
+        planes = [block[index] for index in indices]
+        if applied:
+            held = np.empty((len(indices), rows, columns), stack_dtype([slices[0].pixels]))
+            planes = list(held)
+        read_planes(slices, planes)
         for index, plane in zip(indices, planes, strict=True):
-            block[index] = apply_rescale(plane, members[index])
+            padding = watch.look(index, plane)
+            refuse_undefined(members[index], scale.of_slices[index], plane, padding)
+            if applied:
+                block[index] = scale.values(index, plane)
         return len(indices)
 
     # Decoders and file reads release the interpreter; two threads hide the wait for the disk.
@@ -342,10 +377,15 @@ def _read_voxels(
             done += count
             if progress is not None:
                 progress(done)
-    volumes = len(prepared.arrangement.volumes)
+    return block
+
+
+def _as_voxels(block: NDArray[Any], prepared: PreparedStack) -> NDArray[Any]:
+    """A block (slices, rows, columns) as (i, j, k) or (i, j, k, t)."""
     if prepared.arrangement.axis is None:
         return block.transpose(2, 1, 0)
-    return block.reshape(volumes, -1, rows, columns).transpose(3, 2, 1, 0)
+    volumes = len(prepared.arrangement.volumes)
+    return block.reshape(volumes, -1, *block.shape[1:]).transpose(3, 2, 1, 0)
 
 
 def _diffusion(prepared: PreparedStack) -> tuple[Gradient, ...] | None:
@@ -382,4 +422,17 @@ def square(volume: Volume) -> Volume:
     if not volume.grid.is_sheared:
         return volume
     voxels, grid, scale = square_stack(volume.voxels, volume.grid, volume.scale)
-    return replace(volume, voxels=voxels, grid=grid, affine_lps_mm=grid.affine_lps_mm, scale=scale)
+    padded, mask = None, volume.padding_mask()
+    if mask is not None:
+        # A voxel that takes any part of its value from padding, or from beyond the image, is none.
+        whole, _, _ = square_stack((~mask).astype(np.float32), volume.grid, _PLAIN)
+        padded = whole < 1.0
+    return replace(
+        volume,
+        voxels=voxels,
+        grid=grid,
+        affine_lps_mm=grid.affine_lps_mm,
+        scale=scale,
+        padding=None,
+        padded=padded,
+    )

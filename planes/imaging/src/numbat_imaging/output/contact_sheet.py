@@ -75,7 +75,11 @@ def _window(volume: Volume) -> tuple[float, float]:
         return (0.0, 255.0)
     # A regular sample is enough for percentiles and touches little memory.
     stride = max(1, round((volume.voxels.size / _SAMPLES) ** (1 / 3)))
-    sample = _values(volume, volume.voxels[::stride, ::stride, ::stride])
+    sampled = (slice(None, None, stride),) * 3
+    sample = _values(volume, volume.voxels[sampled])
+    padding = volume.padding_mask()
+    if padding is not None and not padding[sampled].all():
+        sample = sample[~padding[sampled]]
     low, high = (float(x) for x in np.percentile(sample, [1, 99]))
     centre = elements.decimals(volume.header, "WindowCenter")
     width = elements.decimals(volume.header, "WindowWidth")

@@ -278,13 +278,8 @@ def evidence(volume: Volume, *, source_digests: Mapping[str, str] | None = None)
     axis = volume.fourth_axis
     return {
         "series_instance_uid": volume.key.series_instance_uid,
-        "value_scale": {
-            "slope": volume.scale.slope,
-            "intercept": volume.scale.intercept,
-            "unit": volume.scale.unit,
-            "source": volume.scale.source,
-            "applied": volume.scale.applied,
-        },
+        "value_scale": volume.scale.to_dict(),
+        "padding": None if volume.padding is None else list(volume.padding),
         "geometry": _geometry(volume),
         "fourth_axis": None
         if axis is None

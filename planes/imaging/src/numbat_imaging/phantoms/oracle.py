@@ -43,14 +43,24 @@ def slice_affine_lps_mm(ds: Dataset) -> Array:
 
 
 def slice_values(ds: Dataset) -> NDArray[Any]:
-    """Values of one uncompressed slice, (rows, columns[, 3]): rescaled when the file says so."""
+    """Values of one uncompressed slice, (rows, columns[, 3]), on the scale that is its default."""
     stored = get_pixels(ds)
     unused = ds.BitsAllocated - ds.BitsStored
     if unused:
         stored = (stored << (ds.BitsAllocated - 1 - ds.HighBit)) >> unused
+    if "ModalityLUTSequence" in ds:
+        item = ds.ModalityLUTSequence[0]
+        entries = np.frombuffer(item.LUTData, "<u2").astype(np.float64)
+        return entries[np.clip(stored - int(item.LUTDescriptor[1]), 0, len(entries) - 1)]
+    if "DoseGridScaling" in ds:
+        return stored * float(ds.DoseGridScaling)
     if "RescaleSlope" not in ds:
         return stored.astype(np.float64)
-    return stored * float(ds.RescaleSlope) + float(ds.RescaleIntercept)
+    slope, intercept = float(ds.RescaleSlope), float(ds.RescaleIntercept)
+    displayed = stored * slope + intercept
+    if (0x2005, 0x0010) in ds and (0x2005, 0x100E) in ds:
+        return displayed / (slope * float(np.float32(ds[0x2005, 0x100E].value)))
+    return displayed
 
 
 def agreement(datasets: Sequence[Dataset], values: NDArray[Any], affine_lps_mm: Array) -> Agreement:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from pydicom import Dataset
 from pydicom.encaps import encapsulate
-from pydicom.uid import MPEG2MPML, JPEG2000Lossless
+from pydicom.uid import MPEG2MPML, JPEG2000Lossless, RTDoseStorage
 
 from numbat_imaging.phantoms.geometry_faults import Slices, Transform, move
-from numbat_imaging.phantoms.phantom import get_pixels
+from numbat_imaging.phantoms.phantom import get_pixels, set_pixels
 
 
 def with_values(**elements: Any) -> Transform:
@@ -73,15 +75,97 @@ def restarting_times(slices: Slices) -> Slices:
     return slices
 
 
-def with_modality_lut(slices: Slices) -> Slices:
-    """Values by a table (PS3.3 C.11.1.1)."""
-    for ds in slices:
-        item = Dataset()
-        item.add_new("LUTDescriptor", "US", [4, 0, 16])
-        item.add_new("LUTData", "US", [0, 10, 40, 90])
-        item.ModalityLUTType = "OD"
-        ds.ModalityLUTSequence = [item]
-    return slices
+def with_modality_lut(
+    first: int, entries: Sequence[int], *, bits: int = 16, count: int | None = None
+) -> Transform:
+    """Values by a table from stored value `first` on (PS3.3 C.11.1.1).
+
+    Entries of 8 bits lie two to a word. `count`: the number of entries that the descriptor states,
+    when it is not to be the right one.
+    """
+    stated = len(entries) if count is None else count
+    words = np.asarray(entries, "<u2")
+    if bits == 8:
+        data = words.astype("u1").tobytes()
+        words = np.frombuffer(data + b"\0" * (len(data) % 2), "<u2")
+
+    def transform(slices: Slices) -> Slices:
+        for ds in slices:
+            order = "<u2" if ds.file_meta.TransferSyntaxUID.is_little_endian else ">u2"
+            item = Dataset()
+            item.add_new("LUTDescriptor", "US", [stated & 0xFFFF, first & 0xFFFF, bits])
+            item.add_new("LUTData", "OW", words.astype(order).tobytes())
+            item.ModalityLUTType = "OD"
+            ds.ModalityLUTSequence = [item]
+        return slices
+
+    return transform
+
+
+def real_world_item(
+    label: str,
+    unit: str,
+    mapped: tuple[float, float],
+    *,
+    line: tuple[float, float] | None = None,
+    table: Sequence[float] | None = None,
+    vr: str = "US",
+) -> Dataset:
+    """One real-world map: `line` is slope and intercept; `vr` that of the mapped range."""
+    item = Dataset()
+    item.LUTLabel, item.LUTExplanation = label, f"{label} of a phantom"
+    code = Dataset()
+    code.CodeValue, code.CodingSchemeDesignator, code.CodeMeaning = unit, "UCUM", unit
+    item.MeasurementUnitsCodeSequence = [code]
+    ends = [int(end) & 0xFFFF for end in mapped] if vr == "US" else mapped
+    if vr == "FD":
+        item.DoubleFloatRealWorldValueFirstValueMapped = float(mapped[0])
+        item.DoubleFloatRealWorldValueLastValueMapped = float(mapped[1])
+    else:
+        item.add_new("RealWorldValueFirstValueMapped", vr, int(ends[0]))
+        item.add_new("RealWorldValueLastValueMapped", vr, int(ends[1]))
+    if line is not None:
+        item.RealWorldValueSlope, item.RealWorldValueIntercept = line
+    if table is not None:
+        item.RealWorldValueLUTData = [float(value) for value in table]
+    return item
+
+
+def with_real_world(*items: Dataset) -> Transform:
+    """Real-world maps in every slice."""
+
+    def transform(slices: Slices) -> Slices:
+        for ds in slices:
+            ds.RealWorldValueMappingSequence = [deepcopy(item) for item in items]
+        return slices
+
+    return transform
+
+
+def as_dose(scaling: str) -> Transform:
+    """Each slice a dose grid of one frame (PS3.3 A.18)."""
+
+    def transform(slices: Slices) -> Slices:
+        for ds in slices:
+            ds.SOPClassUID = ds.file_meta.MediaStorageSOPClassUID = RTDoseStorage
+            ds.Modality, ds.DoseUnits, ds.DoseType = "RTDOSE", "GY", "PHYSICAL"
+            ds.DoseSummationType, ds.DoseGridScaling = "PLAN", scaling
+        return slices
+
+    return transform
+
+
+def raised(by: int, *, intercepts: Sequence[float]) -> Transform:
+    """Stored values raised, and a rescale with another intercept in every slice."""
+
+    def transform(slices: Slices) -> Slices:
+        for index, ds in enumerate(slices):
+            plane = get_pixels(ds)
+            set_pixels(ds, plane + plane.dtype.type(by))
+            ds.RescaleSlope, ds.RescaleIntercept = "1", str(intercepts[index % len(intercepts)])
+        return slices
+
+    return transform
 
 
 def with_float_pixels(slices: Slices) -> Slices:
@@ -134,14 +218,33 @@ def with_uih_grid(slices: Slices) -> Slices:
     return slices
 
 
-def with_philips_scale(slices: Slices) -> Slices:
-    """Philips' two scales: displayed by RescaleSlope, floating point by its private scale slope."""
-    for ds in slices:
-        ds.Manufacturer = "Philips Medical Systems"
-        ds.RescaleSlope, ds.RescaleIntercept = "0.596581", "0"
-        block = ds.private_block(0x2005, "Philips MR Imaging DD 001", create=True)
-        block.add_new(0x0E, "FL", 1.6765)
-    return slices
+def with_philips_scale(
+    scale_slope: float | None = 1.6765,
+    *,
+    creator: bool = True,
+    first: int = 0,
+    rescale: tuple[str, str] = ("0.596581", "0"),
+) -> Transform:
+    """Philips' two scales: displayed by `rescale`, precise by the private scale slope.
+
+    `scale_slope`: None for a file without. `creator`: whether the private block is reserved.
+    `first`: the first slice that has the private element.
+    """
+
+    def transform(slices: Slices) -> Slices:
+        for index, ds in enumerate(slices):
+            ds.Manufacturer = "Philips Medical Systems"
+            ds.RescaleSlope, ds.RescaleIntercept = rescale
+            if scale_slope is None or index < first:
+                continue
+            if creator:
+                block = ds.private_block(0x2005, "Philips MR Imaging DD 001", create=True)
+                block.add_new(0x0E, "FL", scale_slope)
+            else:
+                ds.add_new(0x2005100E, "FL", scale_slope)
+        return slices
+
+    return transform
 
 
 def moved_volume(start: int, by_mm: tuple[float, float, float]) -> Transform:
