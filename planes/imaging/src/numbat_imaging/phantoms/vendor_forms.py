@@ -22,7 +22,12 @@ Entries = Mapping[str, Sequence[str]]
 #: Changes the entries of the image header and of the series header before they are written.
 Rewrite = Callable[[dict[str, Sequence[str]], dict[str, Sequence[str]]], None]
 
-_CSA_VR = {"SliceNormalVector": b"FD", "MosaicRefAcqTimes": b"FD", "MrPhoenixProtocol": b"UN"}
+_CSA_VR = {
+    "AcquisitionMatrixText": b"SH",
+    "SliceNormalVector": b"FD",
+    "MosaicRefAcqTimes": b"FD",
+    "MrPhoenixProtocol": b"UN",
+}
 
 # -- CSA headers ---------------------------------------------------------------------------------
 
@@ -117,6 +122,7 @@ def _mosaic(
     ds.AcquisitionMatrix = [rows, 0, 0, columns]
     middle = origin + along * (columns / 2) + down * (rows / 2)
     image, series = _entries(middle + np.arange(slices)[:, None] * phantom.step_mm)
+    image["AcquisitionMatrixText"] = [f"{rows}*{columns}"]
     if entries is not None:
         entries(image, series)
     _put_csa(ds, image=write(image), series=write(series))
@@ -178,7 +184,7 @@ def _grid(phantom: Phantom, t: int) -> Dataset:
     for k, time in enumerate(acquisition_times_ms(slices)):
         position = np.asarray(phantom.origin_lps_mm) + k * phantom.step_mm
         frame = Dataset()
-        frame.AcquisitionDateTime = f"20200102101112.{int(time * 1000):06d}"
+        frame.AcquisitionDateTime = f"202001021011{12 + time / 1000:09.6f}"
         frame.ImagePositionPatient = [decimal_text(x) for x in position]
         frames.append(frame)
     block = ds.private_block(0x0065, "Image Private Header", create=True)

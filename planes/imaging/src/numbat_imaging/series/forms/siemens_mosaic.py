@@ -64,7 +64,7 @@ def mosaic_tiles(
     """
     csa = _csa(ds)
     counts = _counts(ds, csa)
-    if slices is not None and (counts or _says_mosaic(ds)):
+    if slices is not None and (counts or _says_mosaic(ds)) and not _is_one_picture(ds):
         counts.append(_Count("the caller", slices))
     if not counts:
         _refuse_undeclared(ds, rows=rows, columns=columns)
@@ -72,7 +72,7 @@ def mosaic_tiles(
     count = _agreed(counts)
     if count == 1:
         return None
-    side = math.ceil(math.sqrt(count))
+    side = math.ceil(math.sqrt(max(count, 0)))
     _check_fit(ds, rows=rows, columns=columns, side=side, count=count)
     windows = tile_windows(count, rows=rows, columns=columns, down=side, across=side)
     high, wide = windows[0].rows, windows[0].columns

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pydicom import Dataset
-from pydicom.valuerep import DT
 
 from numbat_imaging.intake import elements
 from numbat_imaging.series.forms.tiles import Tile, tile_windows
@@ -35,9 +34,9 @@ def uih_tiles(ds: Dataset, *, rows: int, columns: int) -> tuple[Tile, ...] | Non
         return None
     frames: Sequence[Dataset] = items if isinstance(items, list) else ()
     places = [elements.decimals(frame, "ImagePositionPatient", count=3) for frame in frames]
-    count = len(places) if stated is None else stated
+    count = len(places)
     lacking = sum(place is None for place in places)
-    if count != len(places) or lacking or not places:
+    if stated not in (None, count) or lacking or not places:
         raise refuse(
             "IMG-1613",
             stated=str("none" if stated is None else stated),
@@ -78,6 +77,6 @@ def _moment(frame: Dataset) -> datetime | None:
     # A zone says nothing here: all slices of a volume are taken in one.
     text = text.split("+")[0].split("-")[0]
     try:
-        return DT(text) if len(text) >= 14 else None
+        return datetime.strptime(text, "%Y%m%d%H%M%S.%f" if "." in text else "%Y%m%d%H%M%S")
     except ValueError:
         return None
