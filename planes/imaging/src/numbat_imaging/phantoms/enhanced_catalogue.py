@@ -114,6 +114,7 @@ def _layouts() -> list[Fault]:
         made("undefined-lengths", "sequences end by delimiter", EXACT, MR, after=undefined),
         made("pet-shuffled", "PET frames in no order", EXACT, PET, mapped, layout=shuffled),
         made("decoys-at-top", "other geometry at the top", EXACT, MR, after=frames.decoys_at_top),
+        made("says-mosaic", "calls itself a mosaic", EXACT, MR, frames.for_each(frames.mosaic)),
         made("spacing-tag", "says 3 mm", EXACT, MR, after=frames.wrong_spacing_tag),
         made("philips-frames", "private frame groups", EXACT, MR, after=frames.philips_frames),
         made(

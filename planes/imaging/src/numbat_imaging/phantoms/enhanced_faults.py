@@ -86,6 +86,12 @@ def timed(ds: Dataset, index: int) -> None:
     )
 
 
+def mosaic(ds: Dataset, index: int) -> None:
+    """A frame that is called a mosaic and is none, as in objects of Siemens XA30."""
+    ds.Manufacturer = "SIEMENS"
+    ds.ImageType = ["ORIGINAL", "PRIMARY", "FMRI", "MOSAIC"]
+
+
 def with_derived_map(count: int) -> Transform:
     """A map of diffusion coefficients behind the images that it was made from, as scanners do."""
 

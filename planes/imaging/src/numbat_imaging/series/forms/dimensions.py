@@ -79,7 +79,7 @@ def check_moments(moments: Iterable[tuple[int | None, int | None]], *, file: str
     frames = Counter(pair for pair in moments if None not in pair)
     stated, indexed = ({pair[k] for pair in frames} for k in (0, 1))
     if min(len(stated), len(indexed)) > 1 and not len(frames) == len(stated) == len(indexed):
-        usual = sum(count for _, count in frames.most_common(len(stated)))
+        usual = sum(count for _, count in frames.most_common(min(len(stated), len(indexed))))
         raise refuse(
             "IMG-1318",
             file=file,
