@@ -14,6 +14,7 @@ from numbat_gates.verdicts import ExitCode
 
 if TYPE_CHECKING:
     from numbat_imaging.conversion import Conversion
+    from numbat_imaging.series.forms.siemens_mosaic import Direction
 
 cli = command_group("numbat-imaging", "DICOM files to a volume one can trust.")
 
@@ -42,6 +43,17 @@ _SCALE = click.option(
     default="default",
     show_default=True,
     help="stored, displayed, precise (Philips), dose, or real-world[:LABEL].",
+)
+
+_MOSAIC_SLICES = click.option(
+    "--mosaic-slices",
+    type=click.IntRange(1),
+    help="Slices of each Siemens mosaic that does not say it.",
+)
+_MOSAIC_DIRECTION = click.option(
+    "--mosaic-direction",
+    type=click.Choice(["along-normal", "against-normal"]),
+    help="Which way the slices of a mosaic run, as row × column, when the file does not say it.",
 )
 
 
@@ -83,6 +95,8 @@ def _bar(quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
 @_WORKERS
 @_AXIS
 @_SCALE
+@_MOSAIC_SLICES
+@_MOSAIC_DIRECTION
 @_TOLERANCE
 @click.option("--residuals", is_flag=True, help="Print every slice's residual against the grid.")
 def inspect(
@@ -90,6 +104,8 @@ def inspect(
     workers: int,
     fourth_axis: str | None,
     value_scale: str,
+    mosaic_slices: int | None,
+    mosaic_direction: Direction | None,
     position_mm: float | None,
     residuals: bool,
     as_json: bool,
@@ -104,6 +120,8 @@ def inspect(
             workers=workers,
             fourth_axis=fourth_axis,
             value_scale=value_scale,
+            mosaic_slices=mosaic_slices,
+            mosaic_direction=mosaic_direction,
             tolerances=_tolerances(position_mm),
             progress=start("reading headers"),
         )
@@ -120,6 +138,8 @@ def inspect(
 @_WORKERS
 @_AXIS
 @_SCALE
+@_MOSAIC_SLICES
+@_MOSAIC_DIRECTION
 @_TOLERANCE
 @click.option(
     "--dask", metavar="ADDRESS", help="Convert on a Dask cluster, such as tcp://host:8786."
@@ -153,6 +173,8 @@ def convert(
     workers: int,
     fourth_axis: str | None,
     value_scale: str,
+    mosaic_slices: int | None,
+    mosaic_direction: Direction | None,
     position_mm: float | None,
     dask: str | None,
     overwrite: bool,
@@ -174,6 +196,8 @@ def convert(
         tilt="square" if tilt == "square" else "keep",
         fourth_axis=fourth_axis,
         value_scale=value_scale,
+        mosaic_slices=mosaic_slices,
+        mosaic_direction=mosaic_direction,
         slice_thickness_mm=slice_thickness_mm,
         contact_sheet=contact_sheet,
         nifti_version=int(nifti) if nifti else None,

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -17,6 +18,7 @@ from numbat_imaging.intake.account import Disposition, FileAccount, scan
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.naming import stems
 from numbat_imaging.output.publishing import make_folder
+from numbat_imaging.series.forms.siemens_mosaic import Direction
 from numbat_imaging.series.grouping import Series, group_series, split_notice, stacks_of
 from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.series.splitting import Stack
@@ -41,6 +43,8 @@ class Options:
     fourth_axis: str | None = None
     slice_thickness_mm: float | None = None
     value_scale: str = DEFAULT
+    mosaic_slices: int | None = None
+    mosaic_direction: Direction | None = None
     contact_sheet: bool = False
     nifti_version: int | None = None
     identifying: bool = False
@@ -114,6 +118,8 @@ def plan_paths(
     paths: Paths,
     *,
     tolerances: Tolerances = DEFAULT_TOLERANCES,
+    mosaic_slices: int | None = None,
+    mosaic_direction: Direction | None = None,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Plan:
@@ -122,7 +128,13 @@ def plan_paths(
     Raises IMG-1801 when no file is an image that can be read.
     """
     scanned, account = scan(
-        paths, convert=instances_from_header, workers=workers, progress=progress, aside=SET_ASIDE
+        paths,
+        convert=partial(
+            instances_from_header, mosaic_slices=mosaic_slices, mosaic_direction=mosaic_direction
+        ),
+        workers=workers,
+        progress=progress,
+        aside=SET_ASIDE,
     )
     instances = [instance for slices in scanned for instance in slices]
     if not instances and account.first_refusal() is None:
@@ -162,7 +174,14 @@ def convert(
     chosen = options or Options()
     directory = Path(out)
     make_folder(directory)
-    plan = plan_paths(paths, tolerances=chosen.tolerances, workers=workers, progress=on_scan)
+    plan = plan_paths(
+        paths,
+        tolerances=chosen.tolerances,
+        mosaic_slices=chosen.mosaic_slices,
+        mosaic_direction=chosen.mosaic_direction,
+        workers=workers,
+        progress=on_scan,
+    )
     jobs = list(_jobs(plan, directory, chosen))
     outcomes = []
     for done, outcome in enumerate(_run(jobs, workers=workers, dask=dask), start=1):

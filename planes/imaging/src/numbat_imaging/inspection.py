@@ -14,6 +14,7 @@ from numbat_imaging.geometry.orientation import axis_letters, plane_name
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import Disposition, FileAccount
 from numbat_imaging.naming import stems
+from numbat_imaging.series.forms.siemens_mosaic import Direction
 from numbat_imaging.series.fourth_axis import FourthAxis
 from numbat_imaging.series.grouping import prepare_stack
 from numbat_imaging.series.instance import Instance
@@ -123,6 +124,8 @@ def inspect(
     tolerances: Tolerances = DEFAULT_TOLERANCES,
     fourth_axis: str | None = None,
     value_scale: str = DEFAULT,
+    mosaic_slices: int | None = None,
+    mosaic_direction: Direction | None = None,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Inspection:
@@ -130,7 +133,14 @@ def inspect(
 
     Raises IMG-1801 when there is no image at all; refusals of stacks are in the result.
     """
-    plan = plan_paths(paths, tolerances=tolerances, workers=workers, progress=progress)
+    plan = plan_paths(
+        paths,
+        tolerances=tolerances,
+        mosaic_slices=mosaic_slices,
+        mosaic_direction=mosaic_direction,
+        workers=workers,
+        progress=progress,
+    )
     reports = list(
         _reports(plan, tolerances=tolerances, fourth_axis=fourth_axis, value_scale=value_scale)
     )

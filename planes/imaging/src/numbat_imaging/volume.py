@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -17,6 +18,7 @@ from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import scan
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
+from numbat_imaging.series.forms.siemens_mosaic import Direction
 from numbat_imaging.series.fourth_axis import FourthAxis
 from numbat_imaging.series.gradient import Gradient
 from numbat_imaging.series.grouping import (
@@ -127,6 +129,8 @@ def read_series(
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
     value_scale: str = DEFAULT,
+    mosaic_slices: int | None = None,
+    mosaic_direction: Direction | None = None,
     max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> Volume:
     """The one volume that `paths` (folder, zip, DICOMDIR, files) hold.
@@ -134,7 +138,7 @@ def read_series(
     Raises IMG-1801 when they hold no image, IMG-1802 when they hold several volumes, and every
     refusal that stands between the files and a volume.
     """
-    stacks = _stacks(paths, tolerances)
+    stacks = _stacks(paths, tolerances, mosaic_slices, mosaic_direction)
     if len(stacks) > 1:
         raise refuse(
             "IMG-1802",
@@ -159,6 +163,8 @@ def read_volumes(
     fourth_axis: str | None = None,
     slice_thickness_mm: float | None = None,
     value_scale: str = DEFAULT,
+    mosaic_slices: int | None = None,
+    mosaic_direction: Direction | None = None,
     max_volume_bytes: int = MAX_VOLUME_BYTES,
 ) -> list[Volume]:
     """Every volume that `paths` hold, in order of series number.
@@ -175,14 +181,20 @@ def read_volumes(
             value_scale=value_scale,
             max_volume_bytes=max_volume_bytes,
         )
-        for stack in _stacks(paths, tolerances)
+        for stack in _stacks(paths, tolerances, mosaic_slices, mosaic_direction)
     ]
 
 
 def _stacks(
-    paths: str | PathLike[str] | Sequence[str | PathLike[str]], tolerances: Tolerances
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    tolerances: Tolerances,
+    mosaic_slices: int | None,
+    mosaic_direction: Direction | None,
 ) -> list[Stack]:
-    found, account = scan(paths, convert=instances_from_header, aside=SET_ASIDE)
+    read = partial(
+        instances_from_header, mosaic_slices=mosaic_slices, mosaic_direction=mosaic_direction
+    )
+    found, account = scan(paths, convert=read, aside=SET_ASIDE)
     instances = [instance for slices in found for instance in slices]
     first_refusal = account.first_refusal()
     if first_refusal is not None:

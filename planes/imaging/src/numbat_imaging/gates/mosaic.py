@@ -132,6 +132,10 @@ def _given_by_the_caller(check: Check) -> None:
     )
     with check.refuses("IMG-1610", "a number alone from the caller"):
         mosaic_tiles(bare, rows=rows, columns=columns, slices=10)
+    volume = read_fault("mosaic-undeclared", mosaic_slices=10, mosaic_direction="along-normal")
+    seen = agreement(FAULTS["mosaic-undeclared"].slices(), volume.values(), volume.affine_lps_mm)
+    check.at_most("a mosaic by the caller's word", seen.max_displacement_mm, 0.001, "mm")
+    check.equal("planes of it that no slice has", seen.strangers, 0)
     whole = FAULTS["mosaic-clean"].build()[0]
     with check.refuses("IMG-1609", "another number from the caller than in the file"):
         mosaic_tiles(whole, rows=rows, columns=columns, slices=9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,8 @@ from numbat_imaging.series.forms.functional_groups import (
     frame_datasets,
     has_functional_groups,
 )
-from numbat_imaging.series.forms.siemens_mosaic import mosaic_tiles
-from numbat_imaging.series.forms.tiles import Window
+from numbat_imaging.series.forms.siemens_mosaic import Direction, mosaic_tiles
+from numbat_imaging.series.forms.tiles import Tile, Window
 from numbat_imaging.series.forms.uih_grid import uih_tiles
 from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
@@ -130,8 +130,15 @@ class Instance:
         return None if self.instance_number is None else (self.instance_number, self.frame)
 
 
-def instances_from_header(header: Header) -> tuple[Instance, ...]:
+def instances_from_header(
+    header: Header,
+    *,
+    mosaic_slices: int | None = None,
+    mosaic_direction: Direction | None = None,
+) -> tuple[Instance, ...]:
     """The typed values of every slice that one image file holds.
+
+    `mosaic_slices` and `mosaic_direction` say of a mosaic what its file does not.
 
     Raises IMG-1012 for an element that cannot be read as its meaning demands, IMG-1016 for an
     object that is no image, IMG-1017 for a missing identifier, IMG-131x for functional groups that
@@ -146,7 +153,18 @@ def instances_from_header(header: Header) -> tuple[Instance, ...]:
         return _of_one_moment_each(header, tuple(_enhanced(header, pixels, sop_class)))
     if pixels.frames > 1:
         return tuple(_offset_frames(header, pixels, sop_class))
-    return _tiled(header, pixels, sop_class) or (_instance(header, ds, pixels, sop_class),)
+    mosaic = mosaic_tiles(
+        ds,
+        rows=pixels.rows,
+        columns=pixels.columns,
+        slices=mosaic_slices,
+        direction=mosaic_direction,
+    )
+    tiles = mosaic or uih_tiles(ds, rows=pixels.rows, columns=pixels.columns)
+    whole = _instance(header, ds, pixels, sop_class)
+    if tiles is None:
+        return (whole,)
+    return _tiled(whole, tiles, form="Siemens mosaic" if mosaic else "UIH grid")
 
 
 def slice_dataset(header: Header, instance: Instance) -> Dataset:
@@ -200,28 +218,19 @@ def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Itera
         )
 
 
-def _tiled(header: Header, pixels: PixelFormat, sop_class: str) -> tuple[Instance, ...]:
-    """The tiles of an image that a vendor laid out so; empty for any other image."""
-    ds, rows, columns = header.dataset, pixels.rows, pixels.columns
-    forms = (
-        ("Siemens mosaic", mosaic_tiles(ds, rows=rows, columns=columns)),
-        ("UIH grid", uih_tiles(ds, rows=rows, columns=columns)),
+def _tiled(whole: Instance, tiles: Sequence[Tile], *, form: str) -> tuple[Instance, ...]:
+    """Each tile of an image as a slice of its own."""
+    return tuple(
+        replace(
+            whole,
+            form=form,
+            window=tile.window,
+            position_lps_mm=tile.position_lps_mm,
+            slice_time_ms=tile.time_ms,
+            acquisition_time=tile.volume_time or whole.acquisition_time,
+        )
+        for tile in tiles
     )
-    for form, tiles in forms:
-        if tiles is not None:
-            whole = _instance(header, ds, pixels, sop_class)
-            return tuple(
-                replace(
-                    whole,
-                    form=form,
-                    window=tile.window,
-                    position_lps_mm=tile.position_lps_mm,
-                    slice_time_ms=tile.time_ms,
-                    acquisition_time=tile.volume_time or whole.acquisition_time,
-                )
-                for tile in tiles
-            )
-    return ()
 
 
 def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) -> Instance:
