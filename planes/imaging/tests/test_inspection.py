@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from numbat_imaging import convert
-from numbat_imaging.inspection import show
+from numbat_imaging.output.inspection_table import show
 from numbat_imaging.phantoms import FAULTS
 from numbat_imaging.phantoms.reading import folder_of_fault, inspect_fault, read_fault
 from numbat_registries import Refusal

@@ -112,7 +112,7 @@ def inspect(
 ) -> ExitCode:
     """Show the series in PATHS (folders, zips, DICOMDIRs, files): geometry, values, refusals."""
     from numbat_imaging.inspection import inspect as look
-    from numbat_imaging.inspection import show
+    from numbat_imaging.output.inspection_table import show
 
     with _bar(as_json) as start:
         found = look(
@@ -222,7 +222,7 @@ def convert(
 
 
 def _show_conversion(done: Conversion, out: Path) -> None:
-    from numbat_imaging.inspection import show_account
+    from numbat_imaging.output.inspection_table import show_account
     from numbat_registries.rendering import to_rich
 
     console, talk = answer_console(width=160), talk_console()

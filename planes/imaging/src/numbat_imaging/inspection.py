@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from numbat_imaging.conversion import Paths, Plan, Reasons, plan_paths
 from numbat_imaging.geometry.grid import Grid
-from numbat_imaging.geometry.orientation import axis_letters, plane_name
+from numbat_imaging.geometry.orientation import plane_name
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import Disposition, FileAccount
 from numbat_imaging.naming import stems
@@ -21,23 +21,25 @@ from numbat_imaging.series.instance import Instance
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.pixels import check_format
 from numbat_imaging.values.rescale import ValueScale, stack_scale
-from numbat_imaging.values.scales import DEFAULT, STORED
+from numbat_imaging.values.scales import DEFAULT
 from numbat_imaging.volume import grid_of, stack_notices
 from numbat_registries import Diagnostic, Refusal
 from numbat_registries.rendering import to_problem
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 @dataclass(frozen=True, slots=True)
 class StackReport:
-    """One stack as `inspect` shows it; `grid` is None when it is refused."""
+    """One stack as `inspect` shows it; `grid` is None when it is refused.
+
+    `form` is the kind of object that its slices came from, of which it takes `images` from `files`.
+    """
 
     name: str
     series_instance_uid: str
     modality: str
     manufacturer: str
+    form: str
+    files: int
     images: int
     matrix: tuple[int, int]
     grid: Grid | None = None
@@ -53,6 +55,9 @@ class StackReport:
             "name": self.name,
             "series_instance_uid": self.series_instance_uid,
             "modality": self.modality,
+            "manufacturer": self.manufacturer,
+            "form": self.form,
+            "files": self.files,
             "images": self.images,
             "matrix": list(self.matrix),
             "status": "refused" if self.refusal else "readable",
@@ -67,6 +72,7 @@ class StackReport:
             body["fourth_axis"] = {
                 "name": axis.name,
                 "unit": axis.unit,
+                "key": axis.key,
                 "values": list(axis.values),
             }
         if self.scale is not None:
@@ -183,14 +189,8 @@ def _report(
     except Refusal as refusal:
         return _blank(name, stack.instances, refusal)
     found = [*scale.notices, *stack_notices(prepared, grid, members, tolerances)]
-    first = stack.instances[0]
-    return StackReport(
-        name=name,
-        series_instance_uid=first.series_instance_uid,
-        modality=first.modality,
-        manufacturer=first.manufacturer,
-        images=len(stack.instances),
-        matrix=(first.columns, first.rows),
+    return replace(
+        _described(name, stack.instances),
         grid=grid,
         fourth_axis=prepared.arrangement.axis,
         scale=scale.travels,
@@ -200,114 +200,22 @@ def _report(
 
 
 def _blank(name: str, instances: tuple[Instance, ...], why: Refusal) -> StackReport:
+    return replace(
+        _described(name, instances),
+        refusal=why.diagnostic,
+        reasons={instance.ref: why for instance in instances},
+    )
+
+
+def _described(name: str, instances: tuple[Instance, ...]) -> StackReport:
     first = instances[0]
     return StackReport(
         name=name,
         series_instance_uid=first.series_instance_uid,
         modality=first.modality,
         manufacturer=first.manufacturer,
+        form=" and ".join(sorted({instance.form for instance in instances})),
+        files=len({instance.ref for instance in instances}),
         images=len(instances),
         matrix=(first.columns, first.rows),
-        refusal=why.diagnostic,
-        reasons={instance.ref: why for instance in instances},
     )
-
-
-def show(inspection: Inspection, console: Console, *, residuals: bool = False) -> None:
-    """Print an inspection: a table of stacks, then notices and refusals, then the files."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (
-        "stack",
-        "kind",
-        "images",
-        "grid",
-        "spacing mm",
-        "plane",
-        "residual mm",
-        "values",
-        "",
-    ):
-        table.add_column(
-            heading, justify="right" if heading in ("images", "residual mm") else "left"
-        )
-    for stack in inspection.stacks:
-        table.add_row(*_cells(stack))
-    console.print(table)
-    for stack in inspection.stacks:
-        for diagnostic in (*stack.notices, *((stack.refusal,) if stack.refusal else ())):
-            console.print(f"{stack.name}: {diagnostic.code} {diagnostic.message}")
-        if residuals and stack.grid is not None:
-            _show_residuals(stack.name, stack.grid, console)
-    for diagnostic in inspection.notices:
-        console.print(f"{diagnostic.code} {diagnostic.message}")
-    show_account(inspection.account, console)
-
-
-def show_account(account: FileAccount, console: Console) -> None:
-    """Print what became of the files: the counts, and how many each code refused or set aside."""
-    counts = account.counts
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    console.print(f"{len(account.records)} files: {told}")
-    for disposition in (Disposition.REFUSED, Disposition.SET_ASIDE):
-        codes: dict[str, list[str]] = {}
-        for record in account.having(disposition):
-            if record.diagnostic is not None:
-                name = f"{record.diagnostic.code} {record.diagnostic.name}"
-                codes.setdefault(name, []).append(record.ref.label)
-        for name, labels in sorted(codes.items()):
-            more = f" and {len(labels) - 2} more" if len(labels) > 2 else ""
-            console.print(f"  {disposition} {name}: {', '.join(labels[:2])}{more}")
-
-
-def _cells(stack: StackReport) -> tuple[str, ...]:
-    grid, scale = stack.grid, stack.scale
-    size = "×".join(str(n) for n in stack.matrix)
-    if grid is None or scale is None:
-        code = stack.refusal.code if stack.refusal else ""
-        return (
-            stack.name,
-            stack.modality,
-            str(stack.images),
-            size,
-            "",
-            "",
-            "",
-            "",
-            f"refused {code}",
-        )
-    axis = stack.fourth_axis
-    size = f"{size}×{grid.slices}" + (f"×{len(axis.values)} {axis.name}" if axis else "")
-    spacing = "×".join(f"{value:.4g}" for value in grid.spacing_mm)
-    letters = "/".join(axis_letters(grid.axes[:, k])[:1] for k in range(3))
-    tilt = f", sheared {grid.shear_deg:.3g}°" if grid.is_sheared else ""
-    return (
-        stack.name,
-        stack.modality,
-        str(stack.images),
-        size,
-        spacing,
-        f"{plane_name(grid.normal)} {letters}{tilt}",
-        f"{grid.max_residual_mm:.4f}",
-        _scale_words(scale),
-        "readable",
-    )
-
-
-def _scale_words(scale: ValueScale) -> str:
-    """The scale, and the names of the others; the stored values are always one of them."""
-    unit = scale.unit or "no unit"
-    how = "applied" if scale.applied else f"×{scale.slope:.6g}{scale.intercept:+.6g}"
-    others = [other.name for other in scale.alternatives if other.name != STORED]
-    more = f"; or {', '.join(others)}" if others else ""
-    return f"{scale.name} {how}, {unit}{more}"
-
-
-def _show_residuals(name: str, grid: Grid, console: Console) -> None:
-    console.print(
-        f"{name}: residual of each slice against the fitted grid, mm (i, j, along normal)"
-    )
-    local = grid.residuals_mm @ grid.axes
-    for k, row in enumerate(local):
-        console.print(f"  {k:4d}  {row[0]:+9.5f} {row[1]:+9.5f} {row[2]:+9.5f}")
