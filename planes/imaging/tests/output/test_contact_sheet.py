@@ -97,13 +97,13 @@ def test_the_window_is_the_headers_where_it_meets_the_data(make_volume: MakeVolu
     header = Dataset()
     header.WindowCenter, header.WindowWidth = ["40", "400"], ["80", "2000"]
     volume = make_volume(voxels, header=header)
-    assert sheets._window(volume) == (0.0, 80.0)
+    assert sheets.grey_window(volume) == (0.0, 80.0)
     header.WindowCenter = "-5000"
-    low, high = sheets._window(volume)
+    low, high = sheets.grey_window(volume)
     assert 0 <= low < 60
     assert 900 < high <= 999
-    assert sheets._window(make_volume(np.full((4, 4, 4), 7, np.int16))) == (7.0, 8.0)
-    assert sheets._window(make_volume(voxels, slope=2.0, intercept=-1000.0))[0] < -900
+    assert sheets.grey_window(make_volume(np.full((4, 4, 4), 7, np.int16))) == (7.0, 8.0)
+    assert sheets.grey_window(make_volume(voxels, slope=2.0, intercept=-1000.0))[0] < -900
 
 
 def test_monochrome1_is_shown_dark_for_high(

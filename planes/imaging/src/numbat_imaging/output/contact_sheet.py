@@ -45,7 +45,7 @@ def contact_sheet(volume: Volume, *, slices: int = 20, tile_px: int = 180) -> Im
     the affine puts it, so that a sheared stack looks sheared. Letters name the patient direction of
     each edge. The title names no patient and no description.
     """
-    window = _window(volume)
+    window = grey_window(volume)
     rows = _chunks(_slice_tiles(volume, window, slices, tile_px), 5)
     rows.append(_side_tiles(volume, window, tile_px))
     if volume.voxels.ndim == 4:
@@ -69,8 +69,11 @@ def _title(volume: Volume, window: tuple[float, float]) -> str:
     return " · ".join(parts)
 
 
-def _window(volume: Volume) -> tuple[float, float]:
-    """Lowest and highest value shown: the header's window where it meets the data, else 1–99 %."""
+def grey_window(volume: Volume) -> tuple[float, float]:
+    """Lowest and highest value shown: the header's window where it meets the data, else 1–99 %.
+
+    Padding is no value and does not count.
+    """
     if volume.voxels.dtype.fields is not None:
         return (0.0, 255.0)
     # A regular sample is enough for percentiles and touches little memory.

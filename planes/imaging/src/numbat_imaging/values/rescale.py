@@ -17,6 +17,7 @@ Pixels = NDArray[Any]
 
 #: Neighbouring numbers of single precision differ by this part of their size.
 _SINGLE_STEP = 2.0**-23
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ def _values_dtype(pixels: PixelFormat, scale: Scale, file: str) -> np.dtype[Any]
     largest = max(abs(scale.slope * end + scale.intercept) for end in (low, high))
     if not np.isfinite(largest):
         raise refuse("IMG-1502", slope=f"{scale.slope:g}, beyond double precision", file=file)
-    single = largest < np.finfo(np.float32).max and largest * _SINGLE_STEP <= abs(scale.slope)
+    single = largest < _LARGEST_SINGLE and largest * _SINGLE_STEP <= abs(scale.slope)
     return np.dtype(np.float32 if single else np.float64)
 
 
