@@ -242,7 +242,8 @@ def _show_conversion(done: Conversion, out: Path) -> None:
             talk.print(f"  {problem['code']} {problem['detail']}")
     for diagnostic in done.notices:
         talk.print(f"{diagnostic.code} {diagnostic.message}")
-    show_account(done.account, console)
+    told = {outcome.refusal.code for outcome in done.outcomes if outcome.refusal is not None}
+    show_account(done.account, console, told=told)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numbat_imaging.geometry.grid import Grid
     from numbat_imaging.inspection import Inspection, StackReport
+    from numbat_imaging.intake.records import FileRecord
     from numbat_imaging.values.rescale import ValueScale
 
 _HEADINGS = ("stack", "kind", "form", "files", "grid", "spacing mm", "plane", "off mm", "values")
@@ -37,7 +38,8 @@ def show(inspection: Inspection, console: Console, *, residuals: bool = False) -
             _show_residuals(stack.name, stack.grid, console)
     for diagnostic in inspection.notices:
         console.print(f"{diagnostic.code} {diagnostic.message}")
-    show_account(inspection.account, console)
+    told = {refusal.code for refusal in inspection.refusals}
+    show_account(inspection.account, console, told=told)
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Table:
@@ -58,20 +60,33 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Table:
     return table
 
 
-def show_account(account: FileAccount, console: Console) -> None:
-    """Print what became of the files: the counts, and how many each code refused or set aside."""
+def show_account(account: FileAccount, console: Console, *, told: Collection[str] = ()) -> None:
+    """Print what became of the files: the counts, and why codes refused or set some aside.
+
+    Of a code in `told` the reason stands elsewhere on the screen.
+    """
     counts = account.counts
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    console.print(f"{len(account.records)} files: {told}")
+    parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    console.print(f"{len(account.records)} files: {parts}")
     for disposition in (Disposition.REFUSED, Disposition.SET_ASIDE):
-        codes: dict[str, list[str]] = {}
+        codes: dict[str, list[FileRecord]] = {}
         for record in account.having(disposition):
             if record.diagnostic is not None:
-                name = f"{record.diagnostic.code} {record.diagnostic.name}"
-                codes.setdefault(name, []).append(record.ref.label)
-        for name, labels in sorted(codes.items()):
-            more = f" and {len(labels) - 2} more" if len(labels) > 2 else ""
-            console.print(f"  {disposition} {name}: {', '.join(labels[:2])}{more}")
+                codes.setdefault(record.diagnostic.code, []).append(record)
+        for code, records in sorted(codes.items()):
+            _show_code(f"  {disposition} {code}", records, console, reason=code not in told)
+
+
+def _show_code(
+    heading: str, records: Sequence[FileRecord], console: Console, *, reason: bool
+) -> None:
+    first = records[0].diagnostic
+    assert first is not None
+    labels = ", ".join(record.ref.label for record in records[:2])
+    more = f" and {len(records) - 2} more" if len(records) > 2 else ""
+    console.print(f"{heading} {first.name}: {labels}{more}")
+    if reason:
+        console.print(f"    {first.message}")
 
 
 def _cells(stack: StackReport) -> tuple[str, ...]:
