@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydicom import Dataset
 
@@ -102,7 +102,7 @@ class _Reader:
         self.surplus: int | None = None
 
     def read(self) -> dict[str, tuple[str, ...]]:
-        count, mark = _COUNTS.unpack(self._bytes(_COUNTS.size))
+        count, mark = self._unpack(_COUNTS)
         if not 0 < count <= _MOST_TAGS:
             self._refuse(f"{count} entries")
         self._check(mark)
@@ -113,38 +113,53 @@ class _Reader:
         return found
 
     def tag(self) -> tuple[str, tuple[str, ...]]:
-        name, multiplicity, _, _, items, mark = _TAG.unpack(self._bytes(_TAG.size))
+        name, multiplicity, _, _, items, mark = self._unpack(_TAG)
         self._check(mark)
         if not 0 <= items <= _MOST_ITEMS:
             self._refuse(f"an entry of {items} items")
         if self.surplus is None:
             self.surplus = items
-        texts = [self._item() for _ in range(items)]
+        spans = self._spans(items)
         # Items beyond the number of values are there, and empty.
         most = multiplicity if multiplicity > 0 else items
-        return _text(name), tuple(text for text in texts[:most] if text)
+        texts = [_text(self.content[start:end]) for start, end in spans[:most] if end > start]
+        return _text(name), tuple(text for text in texts if text)
 
-    def _item(self) -> str:
-        first, second, _, _ = _ITEM.unpack(self._bytes(_ITEM.size))
-        length = second if self.is_csa2 else first - (self.surplus or 0)
-        if length < 0:
-            self._refuse(f"a value of {length} bytes")
-        value = _text(self._bytes(length))
-        # The last value may lack its padding.
-        self.at = min(self.at + -length % 4, len(self.content))
-        return value
+    def _spans(self, items: int) -> list[tuple[int, int]]:
+        """Where each item of an entry begins and ends."""
+        # A series has a hundred thousand items, nearly all of them empty.
+        at, whole, unpack = self.at, len(self.content), _ITEM.unpack_from
+        spans = []
+        for _ in range(items):
+            if at + _ITEM.size > whole:
+                self._refuse_short(_ITEM.size, whole - at)
+            first, second, _, _ = unpack(self.content, at)
+            at += _ITEM.size
+            length = second if self.is_csa2 else first - (self.surplus or 0)
+            if length < 0:
+                self._refuse(f"a value of {length} bytes")
+            if at + length > whole:
+                self._refuse_short(length, whole - at)
+            spans.append((at, at + length))
+            # The last value may lack its padding.
+            at = min(at + length + -length % 4, whole)
+        self.at = at
+        return spans
 
-    def _bytes(self, length: int) -> bytes:
-        end = self.at + length
-        if end > len(self.content):
-            self._refuse(f"{length} bytes belong where {len(self.content) - self.at} are left")
-        value = self.content[self.at : end]
-        self.at = end
-        return value
+    def _unpack(self, form: struct.Struct) -> tuple[Any, ...]:
+        left = len(self.content) - self.at
+        if form.size > left:
+            self._refuse_short(form.size, left)
+        found = form.unpack_from(self.content, self.at)
+        self.at += form.size
+        return found
 
     def _check(self, mark: int) -> None:
         if mark not in _MARKS:
             self._refuse("no mark where one belongs")
+
+    def _refuse_short(self, length: int, left: int) -> NoReturn:
+        self._refuse(f"{length} bytes belong where {max(left, 0)} are left")
 
     def _refuse(self, reason: str) -> NoReturn:
         raise refuse("IMG-1606", element=f"(0029,xx{self.element:02X})", reason=reason)
@@ -154,7 +169,7 @@ def _text(value: bytes) -> str:
     return value.partition(b"\0")[0].decode("latin-1").strip()
 
 
-_PROTOCOL = re.compile(r"### ASCCONV BEGIN[^#]*###(.*?)### ASCCONV END ###", re.DOTALL)
+_BEGIN, _END, _SLICES = "### ASCCONV BEGIN", "### ASCCONV END ###", "sSliceArray.asSlice["
 _SLICE = re.compile(
     r"^sSliceArray\.asSlice\[(\d{1,4})\]\.(?:sPosition\.d(Sag|Cor|Tra)|\w+)[\w.]*\s*="
     r"\s*([-+.\deE]+)",
@@ -177,15 +192,26 @@ def slice_centres(header: Header) -> tuple[tuple[float, float, float], ...]:
 @lru_cache(maxsize=16)
 def _centres(protocol: str) -> tuple[tuple[float, float, float], ...]:
     found: dict[int, dict[str, float]] = {}
-    for text in _PROTOCOL.findall(protocol)[-1:]:
-        for index, axis, value in _SLICE.findall(text):
-            coordinates = found.setdefault(int(index), {})
-            if axis:
-                try:
-                    coordinates[axis] = float(value)
-                except ValueError:
-                    return ()
+    for index, axis, value in _SLICE.findall(_slice_lines(protocol)):
+        coordinates = found.setdefault(int(index), {})
+        if axis:
+            try:
+                coordinates[axis] = float(value)
+            except ValueError:
+                return ()
     if sorted(found) != list(range(len(found))):
         return ()
     centres = [found[k] for k in range(len(found))]
     return tuple((at.get("Sag", 0.0), at.get("Cor", 0.0), at.get("Tra", 0.0)) for at in centres)
+
+
+def _slice_lines(protocol: str) -> str:
+    """The lines of the protocol from the first that tells of a slice to the last."""
+    begin = protocol.rfind(_BEGIN)
+    end = protocol.find(_END, begin)
+    first = protocol.find(_SLICES, begin, end)
+    if begin < 0 or end < 0 or first < 0:
+        return ""
+    last = protocol.rfind(_SLICES, first, end)
+    newline = protocol.find("\n", last, end)
+    return protocol[first : end if newline < 0 else newline]
