@@ -4,6 +4,7 @@ from numbat_imaging.phantoms import (
     catalogue,
     content_catalogue,
     enhanced_catalogue,
+    pixel_catalogue,
     value_catalogue,
     vendor_forms,
 )
@@ -17,6 +18,7 @@ FAULTS: dict[str, Fault] = {
     **content_catalogue.FAULTS,
     **value_catalogue.FAULTS,
     **enhanced_catalogue.FAULTS,
+    **pixel_catalogue.FAULTS,
     **vendor_forms.FAULTS,
 }
 

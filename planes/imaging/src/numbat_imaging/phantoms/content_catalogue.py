@@ -151,8 +151,8 @@ def _pixels() -> list[Fault]:
         ),
         made_fault(
             "palette-colour",
-            "pixels are palette indices",
-            refused("IMG-1402"),
+            "pixels are indices into a palette of nothing but black",
+            refused("IMG-1418"),
             CLEAN,
             pixels.colour_map_of_palette,
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom import Dataset, dcmwrite
 from pydicom.dataset import FileMetaDataset
-from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian
+from pydicom.uid import UID, ExplicitVRBigEndian, ExplicitVRLittleEndian, RLELossless
 from pydicom.valuerep import format_number_as_ds
 
 from numbat_imaging.phantoms.modalities import (
@@ -262,8 +263,46 @@ def write_datasets(datasets: Sequence[Dataset], directory: str | PathLike[str]) 
     folder.mkdir(parents=True, exist_ok=True)
     paths = list(_names(folder, len(datasets)))
     for path, ds in zip(paths, datasets, strict=True):
-        dcmwrite(path, ds, enforce_file_format=True)
+        _write(path, ds)
     return paths
+
+
+def _write(path: Path, ds: Dataset) -> None:
+    """Write one file, also in a syntax that pydicom does not know or that its pixels contradict."""
+    syntax, stand_in = ds.file_meta.TransferSyntaxUID, _written_as(ds)
+    if syntax == stand_in:
+        dcmwrite(path, ds, enforce_file_format=True)
+        return
+    file = BytesIO()
+    ds.file_meta.TransferSyntaxUID = stand_in
+    dcmwrite(file, ds, enforce_file_format=True)
+    ds.file_meta.TransferSyntaxUID = syntax
+    path.write_bytes(_renamed(file.getvalue(), stand_in, syntax))
+
+
+def _written_as(ds: Dataset) -> UID:
+    """The transfer syntax that pydicom writes the elements of a dataset in."""
+    syntax: UID = ds.file_meta.TransferSyntaxUID
+    if "PixelData" not in ds:
+        return syntax
+    fragments = bytes(ds.PixelData[:4]) == b"\xfe\xff\x00\xe0"
+    if syntax.is_transfer_syntax and not syntax.is_private:
+        fitting = syntax.is_encapsulated == fragments or syntax.is_deflated
+        if fitting:
+            return syntax
+    return RLELossless if fragments else ExplicitVRLittleEndian
+
+
+def _renamed(file: bytes, old: str, new: str) -> bytes:
+    """A file whose meta information names another transfer syntax."""
+
+    def element(uid: str) -> bytes:
+        value = uid.encode() + b"\0" * (len(uid) % 2)
+        return b"\x02\x00\x10\x00UI" + len(value).to_bytes(2, "little") + value
+
+    at, was, now = file.index(element(old)), element(old), element(new)
+    length = int.from_bytes(file[140:144], "little") + len(now) - len(was)
+    return file[:140] + length.to_bytes(4, "little") + file[144:at] + now + file[at + len(was) :]
 
 
 def _names(folder: Path, count: int) -> Iterator[Path]:

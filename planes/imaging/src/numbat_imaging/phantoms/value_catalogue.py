@@ -211,13 +211,13 @@ _PIXELS = [
     ),
     _refused(
         "unknown-transfer-syntax",
-        "IMG-1404",
+        "IMG-1409",
         "no decoder anywhere",
         _build(CLEAN, values.in_video_syntax),
     ),
     _refused(
         "compressed-pixels-damaged",
-        "IMG-1405",
+        "IMG-1415",
         "a stream that is no JPEG 2000",
         _build(CLEAN, values.with_damaged_stream(4)),
     ),
@@ -253,11 +253,12 @@ _DECEPTIONS = [
         "temporal positions restart in the second acquisition",
         _build(replace(CLEAN, volumes=4), values.restarting_times),
     ),
-    _refused(
+    Fault(
         "float-pixels",
-        "IMG-1401",
-        "pixels are floats",
         _build(CLEAN, values.with_float_pixels),
+        ("volume", EXACT_MM),
+        "pixels are floats",
+        CLEAN.slices,
     ),
     _refused(
         "sign-unstated",
@@ -267,8 +268,8 @@ _DECEPTIONS = [
     ),
     _refused(
         "one-bit",
-        "IMG-1401",
-        "one bit a pixel",
+        "IMG-1403",
+        "one bit a pixel in the header, 16 in the data",
         _build(CLEAN, values.with_values(BitsAllocated=1, BitsStored=1, HighBit=0)),
     ),
     _exact(

@@ -22,6 +22,7 @@ from numbat_imaging.series.forms.siemens_mosaic import Direction, mosaic_tiles
 from numbat_imaging.series.forms.tiles import Tile, Window
 from numbat_imaging.series.forms.uih_grid import uih_tiles
 from numbat_imaging.series.gradient import Gradient, gradient_from_dataset
+from numbat_imaging.series.slice_clock import slice_clock_ms
 from numbat_imaging.series.vendor_forms import refuse_unread_forms, vendor_split_value
 from numbat_imaging.values.padding import Range, padding_of
 from numbat_imaging.values.scales import Scales
@@ -147,7 +148,7 @@ def instances_from_header(
     """
     ds = header.dataset
     sop_class = elements.uid(ds, "SOPClassUID") or ""
-    pixels = _pixel_format(header, sop_class)
+    pixels = pixel_format(header, sop_class)
     refuse_unread_forms(ds, sop_class=sop_class)
     if has_functional_groups(ds):
         return _of_one_moment_each(header, tuple(_enhanced(header, pixels, sop_class)))
@@ -272,6 +273,7 @@ def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) 
         complex_component=elements.text(ds, "ComplexImageComponent") or "",
         stack_id=elements.text(ds, "StackID") or "",
         concatenation=_concatenation(ds),
+        slice_time_ms=slice_clock_ms(ds),
     )
 
 
@@ -320,7 +322,12 @@ def _patient(ds: Dataset) -> tuple[str, str, str]:
     )
 
 
-def _pixel_format(header: Header, sop_class: str) -> PixelFormat:
+def pixel_format(header: Header, sop_class: str) -> PixelFormat:
+    """How the pixels of a file are stored, whatever kind of object it is.
+
+    Raises IMG-1016 for an object without pixels, IMG-1401 for a description that lacks what the
+    values hang on.
+    """
     ds = header.dataset
     rows, columns = elements.integer(ds, "Rows"), elements.integer(ds, "Columns")
     if header.pixel is None or rows is None or columns is None:

@@ -1,240 +1,235 @@
-"""Stored pixel values of one frame, exactly as the scanner meant them."""
+"""Stored pixel values, exactly as the scanner meant them: frames of one file, and their slices."""
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Sequence
-from typing import Any, Literal
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
-from pydicom import dcmread
-from pydicom.uid import UID
 
-from numbat_imaging.series.instance import Instance, PixelFormat
-from numbat_registries import Refusal, refuse
+from numbat_imaging.intake import elements
+from numbat_imaging.intake.files import FileRef
+from numbat_imaging.intake.headers import read_header
+from numbat_imaging.series.instance import Instance, PixelFormat, pixel_format
+from numbat_imaging.values.colour import Palette, as_rgb, palette_of
+from numbat_imaging.values.description import (
+    PALETTE,
+    RGB,
+    YBR_422,
+    Pixels,
+    check_format,
+    check_stored,
+    plane_bytes,
+    sample_dtype,
+    samples_shape,
+    stack_dtype,
+    stored_dtype,
+)
+from numbat_imaging.values.encapsulated import EncapsulatedFrames
+from numbat_imaging.values.native import NativeFrames
+from numbat_imaging.values.syntaxes import check_syntax
+from numbat_registries import refuse
 
-Pixels = NDArray[Any]
+__all__ = [
+    "RGB",
+    "Pixels",
+    "check_format",
+    "check_present",
+    "check_stored",
+    "plane_bytes",
+    "plane_digests",
+    "read_into",
+    "read_pixels",
+    "read_planes",
+    "stack_dtype",
+    "stored_dtype",
+]
 
-RGB = np.dtype([("R", "u1"), ("G", "u1"), ("B", "u1")])
-
-#: A single plane larger than this is taken for a broken header.
-MAX_PLANE_BYTES = 1 << 31
-
-_decoding = threading.Lock()
-
-_NATIVE = frozenset({"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2"})
-
-_COLOUR = frozenset({"RGB", "YBR_FULL", "YBR_FULL_422", "YBR_ICT", "YBR_RCT"})
-
-
-def check_format(pixels: PixelFormat, *, file: str) -> None:
-    """Refuse a pixel description that contradicts itself or that this phase does not read.
-
-    Raises IMG-1401 for impossible values, IMG-1402 for a colour form that is not read.
-    Source: PS3.3 C.7.6.3.1, PS3.5 8.1.1.
-    """
-    faults = [
-        (pixels.rows < 1 or pixels.columns < 1, "Rows and Columns must be positive"),
-        (pixels.bits_allocated not in (8, 16, 32), "BitsAllocated must be 8, 16 or 32 here"),
-        (pixels.location.keyword != "PixelData", "floating point pixels are not read yet"),
-        (not 1 <= pixels.bits_stored <= pixels.bits_allocated, "BitsStored outside BitsAllocated"),
-        (
-            not pixels.bits_stored - 1 <= pixels.high_bit < pixels.bits_allocated,
-            "HighBit does not fit BitsStored and BitsAllocated",
-        ),
-        (pixels.samples not in (1, 3), "SamplesPerPixel must be 1 or 3"),
-        (plane_bytes(pixels) > MAX_PLANE_BYTES, "the plane would be larger than 2 GiB"),
-    ]
-    reasons = [reason for wrong, reason in faults if wrong]
-    if reasons:
-        raise refuse("IMG-1401", file=file, reasons=reasons)
-    grey = pixels.photometric in ("MONOCHROME1", "MONOCHROME2") and pixels.samples == 1
-    whole_bytes = pixels.bits_allocated == pixels.bits_stored == 8 and not pixels.signed
-    colour = pixels.photometric in _COLOUR and pixels.samples == 3 and whole_bytes
-    if not grey and not colour:
-        raise refuse("IMG-1402", file=file, photometric=pixels.photometric, samples=pixels.samples)
+#: What `read_pixels` gives at most, unless the caller raises the limit.
+MAX_FRAMES_BYTES = 16 << 30
 
 
-def plane_bytes(pixels: PixelFormat) -> int:
-    """Size of one decoded frame."""
-    return pixels.rows * pixels.columns * pixels.samples * (pixels.bits_allocated // 8)
+class _Frames:
+    """The frames of one open file; closes it at the end of its `with` block."""
 
+    def __init__(self, ref: FileRef, pixels: PixelFormat) -> None:
+        check_syntax(pixels, file=ref.label)
+        self.ref, self.pixels = ref, pixels
+        self._palette: Palette | None = None
+        self._exit = ExitStack()
+        stream, size = ref.open_sized()
+        self._exit.callback(stream.close)
+        self._size = size
+        with ExitStack() as guard:
+            guard.callback(self._exit.close)
+            self.native: NativeFrames | None = None
+            self.encapsulated: EncapsulatedFrames | None = None
+            if pixels.location.length is None:
+                self.encapsulated = EncapsulatedFrames(
+                    stream, pixels, file=ref.label, size_bytes=size
+                )
+            else:
+                self.native = NativeFrames(stream, pixels, file=ref.label)
+            guard.pop_all()
 
-def stored_dtype(pixels: PixelFormat) -> np.dtype[Any]:
-    """The type that holds the stored values of an instance exactly."""
-    if pixels.samples == 3:
-        return RGB
-    return np.dtype(f"{'i' if pixels.signed else 'u'}{pixels.bits_allocated // 8}")
+    def __enter__(self) -> Self:
+        return self
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._exit.close()
 
-def stack_dtype(formats: list[PixelFormat]) -> np.dtype[Any]:
-    """The smallest common type that holds every instance's stored values exactly."""
-    dtypes = {stored_dtype(pixels) for pixels in formats}
-    return dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
+    def samples(self, frame: int) -> tuple[Pixels, str]:
+        """Stored samples of one frame, (rows, columns[, 3]), and what its colours are."""
+        if self.encapsulated is not None:
+            return self.encapsulated.frame(frame)
+        assert self.native is not None
+        stated = self.pixels.photometric
+        return self.native.frame(frame), "YBR_FULL" if stated == YBR_422 else stated
+
+    def rgb(self, frame: int) -> Pixels:
+        """One frame of a colour or palette image as (rows, columns, 3) of 8 bits."""
+        samples, photometric = self.samples(frame)
+        if photometric == PALETTE:
+            return self._colours().of(samples)
+        return as_rgb(samples, photometric, file=self.ref.label)
+
+    def plane(self, frame: int) -> Pixels:
+        """One frame as a plane of `stored_dtype`, (rows, columns)."""
+        if stored_dtype(self.pixels) != RGB:
+            return self.samples(frame)[0]
+        return np.ascontiguousarray(self.rgb(frame), dtype="u1").view(RGB)[..., 0]
+
+    def check(self, frames: Sequence[int]) -> None:
+        """Refuse what can be told to be wrong without decoding."""
+        if self.native is not None:
+            self.native.check_present(self._size)
+        elif self.encapsulated is not None:
+            for frame in frames:
+                self.encapsulated.check(frame)
+
+    def _colours(self) -> Palette:
+        if self._palette is None:
+            header = read_header(self.ref)
+            assert header is not None
+            self._palette = palette_of(header.dataset, file=self.ref.label)
+        return self._palette
 
 
 def read_planes(instances: Sequence[Instance], planes: Sequence[Pixels]) -> None:
-    """Decode slices of one file into `planes`, each (rows, columns) of its slice."""
-    frame: Pixels | None = None
-    held = -1
-    for instance, plane in zip(instances, planes, strict=True):
-        if instance.window is None:
-            read_into(instance, plane)
-            continue
-        if frame is None or held != instance.frame:
-            pixels = instance.pixels
-            frame = np.empty((pixels.rows, pixels.columns), stored_dtype(pixels))
-            read_into(instance, frame)
-            held = instance.frame
-        window = instance.window
-        plane[...] = frame[
-            window.row : window.row + window.rows, window.column : window.column + window.columns
-        ]
+    """Decode slices of one file into `planes`, each (rows, columns) of its slice.
+
+    Each frame is read once, in the order of the file, whatever the order of `instances`. Safe to
+    call for several files at once. Raises IMG-1403 when the pixel data are shorter or longer than
+    the header says, and of compressed pixels what `EncapsulatedFrames` raises; IMG-1404, IMG-1409
+    and IMG-1410 for the transfer syntax, IMG-1417 and IMG-1418 for colours and palettes.
+    """
+    if not instances:
+        return
+    wanted = sorted(range(len(instances)), key=lambda place: instances[place].frame)
+    with _Frames(instances[0].ref, instances[0].pixels) as frames:
+        for frame, places in groupby(wanted, key=lambda place: instances[place].frame):
+            slices = [(instances[place], planes[place]) for place in places]
+            if len(slices) == 1 and _is_read_directly(frames, frame, *slices[0]):
+                continue
+            decoded = frames.plane(frame)
+            for instance, plane in slices:
+                plane[...] = _cut(decoded, instance)
+
+
+def _is_read_directly(frames: _Frames, frame: int, instance: Instance, plane: Pixels) -> bool:
+    if frames.native is None or instance.window is not None:
+        return False
+    return frames.native.into(frame, plane)
+
+
+def _cut(decoded: Pixels, instance: Instance) -> Pixels:
+    window = instance.window
+    if window is None:
+        return decoded
+    rows = slice(window.row, window.row + window.rows)
+    return decoded[rows, window.column : window.column + window.columns]
 
 
 def read_into(instance: Instance, plane: Pixels) -> None:
-    """Decode one instance into `plane`, shape (rows, columns).
+    """Decode one slice into `plane`, (rows, columns); raises what `read_planes` raises."""
+    read_planes([instance], [plane])
 
-    Raises IMG-1403 when the pixel data are shorter or longer than the header says, IMG-1404 when
-    no decoder for the transfer syntax is installed, IMG-1405 when a decoder fails.
+
+def check_present(instances: Sequence[Instance]) -> None:
+    """Refuse slices of one file whose pixels cannot be all there, before anything is allocated.
+
+    The length of the file, the fragments and what each code stream says of its size are compared
+    with the header; nothing is decoded. Raises IMG-1403, IMG-1409 to IMG-1415 and IMG-1419.
     """
-    pixels = instance.pixels
-    native = pixels.transfer_syntax_uid in _NATIVE
-    if native and pixels.samples == 1 and pixels.location.length is not None:
-        _read_native(instance, plane)
+    if instances:
+        with _Frames(instances[0].ref, instances[0].pixels) as frames:
+            frames.check(sorted({instance.frame for instance in instances}))
+
+
+def plane_digests(instances: Sequence[Instance]) -> list[str]:
+    """SHA-256 of the decoded pixels of each slice of one file, whatever their encoding.
+
+    Raises what `read_planes` raises.
+    """
+    found = [""] * len(instances)
+    for place, plane in _planes(instances):
+        found[place] = hashlib.sha256(np.ascontiguousarray(plane).tobytes()).hexdigest()
+    return found
+
+
+def _planes(instances: Sequence[Instance]) -> Iterator[tuple[int, Pixels]]:
+    wanted = sorted(range(len(instances)), key=lambda place: instances[place].frame)
+    if not wanted:
         return
-    plane[...] = _decoded(instance)
+    with _Frames(instances[0].ref, instances[0].pixels) as frames:
+        for frame, places in groupby(wanted, key=lambda place: instances[place].frame):
+            decoded = frames.plane(frame)
+            for place in places:
+                yield place, _cut(decoded, instances[place])
 
 
-def _read_native(instance: Instance, plane: Pixels) -> None:
-    pixels = instance.pixels
-    size = plane_bytes(pixels)
-    length = pixels.location.length or 0
-    whole = size * pixels.frames
-    # An odd number of bytes is padded to an even length (PS3.5 8.1.1).
-    if length < whole or length > whole + whole % 2:
-        _refuse_length(instance, found=length)
-    dtype = stored_dtype(pixels)
-    direct = (
-        plane.dtype == dtype
-        and plane.flags.c_contiguous
-        and pixels.bits_stored == pixels.bits_allocated
-        and pixels.little_endian
-    )
-    # Two 8-bit pixels to an OW word: in big endian the first is the low byte (PS3.5 A.3, D.1).
-    swapped = not pixels.little_endian and dtype.itemsize == 1 and pixels.location.vr == "OW"
-    with instance.ref.open() as stream:
-        stream.seek(pixels.location.offset + instance.frame * size)
-        if direct:
-            got = stream.readinto(memoryview(plane).cast("B"))  # type: ignore[attr-defined,arg-type]
-            if got != size:
-                _refuse_length(instance, found=int(got or 0))
-            return
-        data = stream.read(size + size % 2 if swapped else size)
-    if len(data) < size:
-        _refuse_length(instance, found=len(data))
-    if swapped:
-        data = np.frombuffer(data, "u2").byteswap().tobytes()
-    order: Literal["<", ">"] = "<" if pixels.little_endian else ">"
-    found = np.frombuffer(data, dtype=dtype.newbyteorder(order), count=plane.size)
-    raw = found.reshape(plane.shape)
-    plane[...] = without_unused_bits(raw.astype(dtype, copy=False), pixels)
+def read_pixels(
+    path: str | PathLike[str], *, rgb: bool = False, max_bytes: int = MAX_FRAMES_BYTES
+) -> Pixels:
+    """The stored pixels of one file, of whatever kind of object: (frames, rows, columns[, 3]).
 
-
-def without_unused_bits(raw: Pixels, pixels: PixelFormat) -> Pixels:
-    """Stored values with the bits outside BitsStored removed and the sign carried from HighBit.
-
-    Bits above HighBit may hold overlays or rubbish (retired use, PS3.5 8.1.1).
+    The axis of frames is absent where there is one. Values are those stored, before any rescale;
+    colours as they are stored too (YCbCr stays YCbCr, a palette index an index) unless `rgb`, which
+    gives red, green and blue of 8 bits. Raises IMG-1016 for a file without pixels, IMG-1801
+    for what is no DICOM, IMG-1401 and IMG-1402 for the description of the pixels, IMG-1408 beyond
+    `max_bytes`, and what `read_planes` raises.
     """
-    unused = pixels.bits_allocated - pixels.bits_stored
-    if unused == 0:
-        return raw
-    above = pixels.bits_allocated - 1 - pixels.high_bit
-    # A shift up drops what lies above; the shift down is arithmetic for signed types and so carries
-    # the sign bit, and drops what lies below.
-    return (raw << above) >> unused
-
-
-def _refuse_length(instance: Instance, *, found: int) -> None:
-    raise refuse(
-        "IMG-1403",
-        file=instance.ref.label,
-        expected_bytes=plane_bytes(instance.pixels),
-        found_bytes=found,
-    )
-
-
-def _decoded(instance: Instance) -> Pixels:
-    from pydicom.pixels.decoders.base import get_decoder
-
-    pixels = instance.pixels
-    uid = UID(pixels.transfer_syntax_uid)
-    try:
-        decoder = get_decoder(uid)
-    except NotImplementedError:
-        raise refuse(
-            "IMG-1404", file=instance.ref.label, transfer_syntax=uid.name, packages=[]
-        ) from None
-    if not decoder.is_available:
-        packages = sorted(
-            {part for text in decoder.missing_dependencies for part in _packages(text)}
-        )
-        raise refuse(
-            "IMG-1404", file=instance.ref.label, transfer_syntax=uid.name, packages=packages
-        )
-    array, remarks = _run_decoder(decoder, instance, name=uid.name)
-    if remarks:
-        # pydicom warns where it cut off or made up pixels: such a plane is no evidence.
-        raise refuse(
-            "IMG-1405", file=instance.ref.label, transfer_syntax=uid.name, fault=remarks[0]
-        )
-    return _as_plane(array, instance)
-
-
-#: Warnings of pydicom that say nothing about pixel values: the frame before was read whole.
-_HARMLESS = ("End of file reached before delimiter", "A value of type")
-
-
-def _run_decoder(decoder: Any, instance: Instance, *, name: str) -> tuple[Pixels, list[str]]:
-    # Warnings are process-wide, and a decoder holds the interpreter anyway: one at a time.
-    with _decoding, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            with instance.ref.open() as stream:
-                dataset = dcmread(stream, force=True)
-            colour = instance.pixels.samples == 3
-            array, _ = decoder.as_array(dataset, index=instance.frame, raw=not colour)
-        except Refusal:
-            raise
-        except Exception as error:
+    ref = FileRef(str(Path(fspath(path)).absolute()))
+    header = read_header(ref)
+    if header is None:
+        raise refuse("IMG-1801", files=1)
+    pixels = pixel_format(header, elements.uid(header.dataset, "SOPClassUID") or "")
+    check_stored(pixels, file=ref.label)
+    if rgb:
+        check_format(pixels, file=ref.label)
+        if stored_dtype(pixels) != RGB:
             raise refuse(
-                "IMG-1405",
-                file=instance.ref.label,
-                transfer_syntax=name,
-                fault=type(error).__name__,
-            ) from error
-    texts = [str(warning.message) for warning in caught]
-    return array, [text.split(" - ")[0] for text in texts if not text.startswith(_HARMLESS)]
-
-
-def _as_plane(array: Pixels, instance: Instance) -> Pixels:
-    pixels = instance.pixels
-    expected = (pixels.rows, pixels.columns) + ((3,) if pixels.samples == 3 else ())
-    if array.shape != expected:
-        raise refuse(
-            "IMG-1403",
-            file=instance.ref.label,
-            expected_bytes=plane_bytes(pixels),
-            found_bytes=int(array.nbytes),
-        )
-    if pixels.samples == 3:
-        return np.ascontiguousarray(array, dtype="u1").view(RGB)[..., 0]
-    return without_unused_bits(array.astype(stored_dtype(pixels), copy=False), pixels)
-
-
-def _packages(text: str) -> list[str]:
-    # pydicom writes "pylibjpeg-libjpeg - requires numpy, pylibjpeg>=2.0 and pylibjpeg-libjpeg".
-    needs = text.partition("requires")[2].replace(" and ", ",")
-    return [part.strip().split(">")[0] for part in needs.split(",") if part.strip()]
+                "IMG-1402", file=ref.label, photometric=pixels.photometric, samples=pixels.samples
+            )
+    shape = (pixels.rows, pixels.columns, 3) if rgb else samples_shape(pixels)
+    dtype = np.dtype("u1") if rgb else sample_dtype(pixels)
+    size_bytes = int(np.prod(shape, dtype=object)) * dtype.itemsize * pixels.frames
+    if size_bytes > max_bytes:
+        raise refuse("IMG-1408", size_bytes=size_bytes, limit_bytes=max_bytes)
+    with _Frames(header.ref, pixels) as frames:
+        frames.check(range(pixels.frames))
+        block: Pixels = np.empty((pixels.frames, *shape), dtype)
+        for frame in range(pixels.frames):
+            block[frame] = frames.rgb(frame) if rgb else frames.samples(frame)[0]
+    return block if pixels.frames > 1 else block[0]
