@@ -22,6 +22,7 @@ def public_issues(check: Check) -> None:
     _extra_slice(check)
     _tilt(check)
     _banding(check)
+    _one_scan_two_exports(check)
     _unread(check)
     _missing_number_of_frames(check)
 
@@ -138,6 +139,15 @@ def _banding(check: Check) -> None:
         "dcm2niix 978: each slice has its own slope", measured=ratio, required=slopes, atol=1e-5
     )
     check.equal("dcm2niix 978: values are float32", str(volume.voxels.dtype), "float32")
+
+
+def _one_scan_two_exports(check: Check) -> None:
+    plain, mapped = (read_fault(name) for name in ("philips-two-scales", "philips-with-real-world"))
+    check.equal(
+        "dcm2niix 493, 575: a scan exported with a real-world map and without",
+        mapped.values(),
+        plain.values(),
+    )
 
 
 def _unread(check: Check) -> None:
