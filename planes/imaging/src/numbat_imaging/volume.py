@@ -28,6 +28,7 @@ from numbat_imaging.series.grouping import (
     stacks_of,
 )
 from numbat_imaging.series.instance import Instance, instances_from_header, slice_dataset
+from numbat_imaging.series.slice_timing import UNTIMED, Timing, stack_timing
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.padding import PaddingWatch, Range, padded
 from numbat_imaging.values.pixels import check_format, plane_bytes, read_planes, stack_dtype
@@ -76,7 +77,10 @@ class Volume:
     `header`: what describes the first slice, without pixels (of an enhanced object, its frame).
     `aside`: files of the stack that are twins of a slice. `padding`: lowest and highest stored
     value that mark padding, where all slices name the same; `padded`: the mask, where the voxels
-    alone do not tell.
+    alone do not tell. `axes`: code of the axes that the volume was turned to, whose voxels are
+    written in their order; None for files as other converters write them, rows flipped. `as_read`:
+    of a volume that was turned or resampled, the grid of its `sources` and the residuals of their
+    positions; None while `grid` is that grid. `timing`: when its slices were acquired.
     """
 
     voxels: NDArray[Any]
@@ -92,6 +96,9 @@ class Volume:
     key: SeriesKey
     padding: Range | None = None
     padded: NDArray[np.bool_] | None = None
+    axes: str | None = None
+    as_read: Grid | None = None
+    timing: Timing = UNTIMED
 
     def values(self) -> NDArray[np.float64]:
         """The voxels on their value scale, (i, j, k[, t]) float64, in `scale.unit`.
@@ -240,20 +247,26 @@ def volume_from_stack(
     found += watch.notices()
     header = read_header(members[0].ref)
     assert header is not None
+    described = slice_dataset(header, members[0])
+    axis = prepared.arrangement.axis
+    timing, about_timing = stack_timing(
+        prepared.arrangement.volumes, described, axis=None if axis is None else axis.name
+    )
     return Volume(
         voxels=_as_voxels(block, prepared),
         affine_lps_mm=grid.affine_lps_mm,
-        fourth_axis=prepared.arrangement.axis,
+        fourth_axis=axis,
         scale=scale.travels,
         grid=grid,
         diffusion=_diffusion(prepared),
-        header=slice_dataset(header, members[0]),
+        header=described,
         sources=_sources(prepared),
         aside=tuple((aside.instance.ref, aside.why) for aside in prepared.aside),
-        notices=(*notices, *prepared.arrangement.notices, *found),
+        notices=(*notices, *prepared.arrangement.notices, *found, *about_timing),
         key=_series_key(stack),
         padding=watch.shared,
         padded=None if watch.mask is None else _as_voxels(watch.mask, prepared),
+        timing=timing,
     )
 
 

@@ -12,7 +12,8 @@ import pytest
 from pydicom import Dataset
 
 from numbat_imaging import read_series
-from numbat_imaging.output.sidecar import IDENTIFYING, plain, sidecar
+from numbat_imaging.output.numbers import plain
+from numbat_imaging.output.sidecar import IDENTIFYING, sidecar
 from numbat_imaging.phantoms import FAULTS, Phantom, write_datasets
 from numbat_imaging.phantoms.geometry_faults import with_text
 from numbat_imaging.series.fourth_axis import FourthAxis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import version as distribution_version
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
-from numbat_imaging.output.nifti import volume_interval_s
+from numbat_imaging.output.numbers import plain
+from numbat_imaging.output.timing import PARTS, clock_text
 from numbat_registries import Diagnostic, Refusal, notice
 from numbat_registries.rendering import to_problem
 
@@ -53,16 +53,68 @@ def _first(keyword: str) -> Getter:
 
 
 def _clock(keyword: str) -> Getter:
-    def get(ds: Dataset) -> str | None:
-        found = re.fullmatch(
-            r"(\d\d)(\d\d)(\d\d)(?:\.(\d{1,6}))?", elements.text(ds, keyword) or ""
-        )
-        if found is None:
-            return None
-        hours, minutes, seconds, fraction = found.groups()
-        return f"{hours}:{minutes}:{seconds}.{(fraction or '0'):0<6}"
+    return lambda ds: clock_text(elements.text(ds, keyword))
+
+
+def _either(*keywords: str) -> Getter:
+    def get(ds: Dataset) -> float | int | None:
+        for keyword in keywords:
+            values = elements.decimals(ds, keyword)
+            if values is not None and len(values) == 1:
+                return plain(values[0])
+        return None
 
     return get
+
+
+def _is_on(keyword: str) -> Getter:
+    """Whether a technique was used: NONE is no."""
+
+    def get(ds: Dataset) -> bool | None:
+        stated = elements.text(ds, keyword)
+        return None if stated is None else stated not in ("NONE", "NO")
+
+    return get
+
+
+def _pulse_sequence(ds: Dataset) -> str | None:
+    stated = elements.text(ds, "PulseSequenceName")
+    private = elements.private(ds, 0x0019, "GEMS_ACQU_01", 0x9C, vr="LO")
+    return stated or (private if isinstance(private, str) else None)
+
+
+def _sequence(keyword: str, element: int) -> Getter:
+    """A term of classic MR objects; Siemens XA keeps it private in (0021,xx..) of its enhanced."""
+
+    def get(ds: Dataset) -> str | None:
+        stated: Any = elements.texts(ds, keyword)
+        if not stated:
+            stated = elements.private(ds, 0x0021, "SIEMENS MR SDS 01", element, vr="CS")
+        return stated if isinstance(stated, str) else "\\".join(stated or ()) or None
+
+    return get
+
+
+def _dwell_s(ds: Dataset) -> float | int | None:
+    """Siemens' time between samples, which it states in ns."""
+    stated = elements.private(ds, 0x0019, "SIEMENS MR HEADER", 0x18, vr="IS")
+    if stated is None:
+        stated = elements.private(ds, 0x0021, "SIEMENS MR SDI 02", 0x42, vr="IS")
+    return plain(stated * 1e-9) if isinstance(stated, int | float) and stated > 0 else None
+
+
+def _is_unwarped(ds: Dataset) -> bool | None:
+    """Whether Siemens corrected the image for nonlinear gradients: DIS2D or DIS3D, against ND."""
+    private = elements.private(ds, 0x0021, "SIEMENS MR SDI 02", 0x75, vr="CS")
+    kinds = {*elements.texts(ds, "ImageType"), *(private if isinstance(private, tuple) else ())}
+    if kinds & {"DIS2D", "DIS3D"}:
+        return True
+    return False if "ND" in kinds else None
+
+
+def _inversion_s(ds: Dataset) -> float | int | None:
+    value = _either("InversionTime", "InversionTimes")(ds)
+    return None if value is None else plain(value * _MS)
 
 
 _MS = 1e-3
@@ -73,7 +125,7 @@ ACQUISITION: Mapping[str, Getter] = {
     "Manufacturer": _text("Manufacturer"),
     "ManufacturersModelName": _text("ManufacturerModelName"),
     "SoftwareVersions": lambda ds: "\\".join(elements.texts(ds, "SoftwareVersions")) or None,
-    "BodyPartExamined": _text("BodyPartExamined"),
+    "BodyPart": _text("BodyPartExamined"),
     "PatientPosition": _text("PatientPosition"),
     "ImageType": _texts("ImageType"),
     "SeriesNumber": lambda ds: elements.integer(ds, "SeriesNumber"),
@@ -89,16 +141,18 @@ ACQUISITION: Mapping[str, Getter] = {
 
 MR: Mapping[str, Getter] = {
     "MagneticFieldStrength": _number("MagneticFieldStrength"),
-    "ImagingFrequency": _number("ImagingFrequency"),
+    "ImagingFrequency": _either("ImagingFrequency", "TransmitterFrequency"),
     "MRAcquisitionType": _text("MRAcquisitionType"),
-    "ScanningSequence": lambda ds: "\\".join(elements.texts(ds, "ScanningSequence")) or None,
-    "SequenceVariant": lambda ds: "\\".join(elements.texts(ds, "SequenceVariant")) or None,
-    "ScanOptions": lambda ds: "\\".join(elements.texts(ds, "ScanOptions")) or None,
+    "ScanningSequence": _sequence("ScanningSequence", 0x5A),
+    "SequenceVariant": _sequence("SequenceVariant", 0x5B),
+    "ScanOptions": _sequence("ScanOptions", 0x5C),
     "SequenceName": _text("SequenceName"),
+    "PulseSequenceName": _pulse_sequence,
     "EchoTime": _number("EchoTime", scale=_MS),
     "EchoNumber": _first("EchoNumbers"),
-    "RepetitionTime": _number("RepetitionTime", scale=_MS),
-    "InversionTime": _number("InversionTime", scale=_MS),
+    "InversionTime": _inversion_s,
+    "MTState": _is_on("MagnetizationTransfer"),
+    "SpoilingState": _is_on("Spoiling"),
     "FlipAngle": _number("FlipAngle"),
     "EchoTrainLength": lambda ds: elements.integer(ds, "EchoTrainLength"),
     "NumberOfAverages": _number("NumberOfAverages"),
@@ -107,7 +161,16 @@ MR: Mapping[str, Getter] = {
     "PercentSampling": _number("PercentSampling"),
     "SAR": _number("SAR"),
     "ReceiveCoilName": _text("ReceiveCoilName"),
-    "InPlanePhaseEncodingDirectionDICOM": _text("InPlanePhaseEncodingDirection"),
+    "PhaseEncodingSteps": _either(
+        "NumberOfPhaseEncodingSteps", "MRAcquisitionPhaseEncodingStepsInPlane"
+    ),
+    "FrequencyEncodingSteps": _either("MRAcquisitionFrequencyEncodingSteps"),
+    "ParallelReductionFactorOutOfPlane": _number("ParallelReductionFactorOutOfPlane"),
+    "ParallelAcquisitionTechnique": _text("ParallelAcquisitionTechnique"),
+    "DwellTime": _dwell_s,
+    "NonlinearGradientCorrection": _is_unwarped,
+    "PartialFourierDirection": _text("PartialFourierDirection"),
+    "NumberOfKSpaceTrajectories": _number("NumberOfKSpaceTrajectories"),
 }
 
 CT: Mapping[str, Getter] = {
@@ -181,12 +244,6 @@ _CODE = {
 }
 
 
-def plain(value: float) -> float | int:
-    """A number without the noise of a change of unit, and without ".0"."""
-    rounded = float(f"{value:.12g}")
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
-
-
 def sidecar(
     volume: Volume,
     *,
@@ -207,7 +264,11 @@ def sidecar(
     body |= _deidentification(header, found)
     if identifying:
         body |= _read(IDENTIFYING, header, found)
-    body |= _timing(volume)
+    for name, part in PARTS.items():
+        try:
+            body |= part(volume, found)
+        except Refusal as refusal:
+            found.append(_unread(name, refusal))
     body["ConversionSoftware"] = "numbat"
     body["ConversionSoftwareVersion"] = distribution_version("numbat-imaging")
     body["numbat"] = evidence(volume, source_digests=source_digests)
@@ -221,17 +282,17 @@ def _read(table: Mapping[str, Getter], ds: Dataset, found: list[Diagnostic]) -> 
         try:
             value = get(ds)
         except Refusal as refusal:
-            # What only describes the acquisition must not stand between a person and the volume.
-            fields = refusal.diagnostic.fields
-            found.append(
-                notice(
-                    "IMG-1708", name=name, tag=fields.get("tag", ""), reason=refusal.diagnostic.name
-                )
-            )
+            found.append(_unread(name, refusal))
             continue
         if value is not None:
             values[name] = value
     return values
+
+
+def _unread(name: str, refusal: Refusal) -> Diagnostic:
+    # What only describes the acquisition must not stand between a person and the volume.
+    tag = refusal.diagnostic.fields.get("tag", "")
+    return notice("IMG-1708", name=name, tag=tag, reason=refusal.diagnostic.name)
 
 
 def _by_modality(header: Dataset, notices: list[Diagnostic]) -> dict[str, Any]:
@@ -261,18 +322,6 @@ def _deidentification(header: Dataset, notices: list[Diagnostic]) -> dict[str, A
     return found
 
 
-def _timing(volume: Volume) -> dict[str, Any]:
-    """BIDS asks for the time from volume to volume, which may differ from the header's TR."""
-    axis, interval_s = volume.fourth_axis, volume_interval_s(volume)
-    if axis is None or interval_s is None or axis.unit not in ("s", "ms"):
-        return {}
-    scale = _MS if axis.unit == "ms" else 1.0
-    starts = [plain((value - axis.values[0]) * scale) for value in axis.values]
-    if elements.text(volume.header, "Modality") == "PT":
-        return {"FrameTimesStart": starts}
-    return {"VolumeTiming": starts}
-
-
 def evidence(volume: Volume, *, source_digests: Mapping[str, str] | None = None) -> dict[str, Any]:
     """What vouches for a volume, as JSON-safe data: scale, geometry, axis, sources, notices."""
     axis = volume.fourth_axis
@@ -284,6 +333,7 @@ def evidence(volume: Volume, *, source_digests: Mapping[str, str] | None = None)
         "fourth_axis": None
         if axis is None
         else {"name": axis.name, "unit": axis.unit, "values": list(axis.values)},
+        "slice_timing_source": volume.timing.source or None,
         "diffusion": _diffusion(volume),
         "sources": _sources(volume, source_digests or {}),
         "notices": [to_problem(diagnostic) for diagnostic in volume.notices],
@@ -291,18 +341,29 @@ def evidence(volume: Volume, *, source_digests: Mapping[str, str] | None = None)
 
 
 def _geometry(volume: Volume) -> dict[str, Any]:
-    grid = volume.grid
-    return {
-        "voxel_order": "i along rows, j down columns, k along the normal; the file flips j",
+    """The grid of the file, and the residuals of the slices it was made from."""
+    grid, read = volume.grid, volume.as_read or volume.grid
+    body: dict[str, Any] = {
+        "voxel_order": _voxel_order(volume),
         "affine_lps_mm": volume.affine_lps_mm.tolist(),
         "spacing_mm": [float(value) for value in grid.spacing_mm],
         "step_lps_mm": [float(value) for value in grid.step_mm],
         "is_sheared": grid.is_sheared,
         "shear_deg": grid.shear_deg,
-        "max_residual_mm": grid.max_residual_mm,
-        "residuals_lps_mm": grid.residuals_mm.tolist(),
+        "max_residual_mm": read.max_residual_mm,
+        "residuals_lps_mm": read.residuals_mm.tolist(),
         "spacing_source": grid.thickness_source,
     }
+    if volume.as_read is not None:
+        body["as_read"] = {"affine_lps_mm": read.affine_lps_mm.tolist(), "slices": read.slices}
+    return body
+
+
+def _voxel_order(volume: Volume) -> str:
+    if volume.axes is not None:
+        return f"i, j, k towards {volume.axes}; the file keeps this order"
+    order = "i along rows, j down columns, k along the normal; the file flips j"
+    return order if volume.as_read is None else "the file flips j"
 
 
 def _diffusion(volume: Volume) -> list[dict[str, Any]] | None:

@@ -13,6 +13,7 @@ from pydicom import Dataset
 
 from numbat_imaging.intake import elements
 from numbat_imaging.series.forms.siemens_csa import image_entry
+from numbat_imaging.series.phase_encoding import in_plane_axis
 from numbat_registries import refuse
 
 Array = NDArray[np.float64]
@@ -162,9 +163,9 @@ def ge_frame(ds: Dataset) -> Array:
 
     Raises IMG-1707 without InPlanePhaseEncodingDirection or ImageOrientationPatient.
     """
-    encoding = elements.text(ds, "InPlanePhaseEncodingDirection")
+    encoding = in_plane_axis(ds)
     cosines = elements.decimals(ds, "ImageOrientationPatient", count=6)
-    if encoding not in ("ROW", "COL") or cosines is None:
+    if encoding is None or cosines is None:
         missing = "ImageOrientationPatient" if cosines is None else "InPlanePhaseEncodingDirection"
         raise refuse("IMG-1707", element=missing)
     row, column = np.asarray(cosines[:3]), np.asarray(cosines[3:])
