@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,7 +15,11 @@ from numbat_gates.verdicts import ExitCode
 
 if TYPE_CHECKING:
     from numbat_imaging.conversion import Conversion
+    from numbat_imaging.geometry.regridding import Regridding
+    from numbat_imaging.geometry.resampling import Interpolation
     from numbat_imaging.series.forms.siemens_mosaic import Direction
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 cli = command_group("numbat-imaging", "DICOM files to a volume one can trust.")
 
@@ -55,6 +60,75 @@ _MOSAIC_DIRECTION = click.option(
     type=click.Choice(["along-normal", "against-normal"]),
     help="Which way the slices of a mosaic run, as row × column, when the file does not say it.",
 )
+
+_MOMENTS = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
+
+_REGRIDDING = (
+    click.option("--axes", metavar="CODE", help="Turn volumes to axes such as RAS or LPS."),
+    click.option("--spacing-mm", metavar="MM[,MM,MM]", help="Resample to voxels of this size."),
+    click.option(
+        "--like",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Resample to the grid of a NIfTI file.",
+    ),
+    click.option(
+        "--interpolation",
+        type=click.Choice(["linear", "cubic", "nearest"]),
+        default="linear",
+        show_default=True,
+        help="How to resample; nearest for labels.",
+    ),
+    click.option("--fill", type=float, help="Value of voxels outside the image, with --like."),
+    click.option(
+        "--registered",
+        is_flag=True,
+        help="State that image and --like have one frame of reference, which NIfTI does not name.",
+    ),
+)
+
+
+def _regridding_options(command: _Command) -> _Command:
+    for option in reversed(_REGRIDDING):
+        command = option(command)
+    return command
+
+
+def _regridding(
+    axes: str | None,
+    spacing_mm: str | None,
+    like: Path | None,
+    interpolation: Interpolation,
+    fill: float | None,
+    registered: bool,
+) -> Regridding:
+    from numbat_imaging.geometry.regridding import Regridding
+
+    if like is not None and (axes is not None or spacing_mm is not None):
+        raise click.UsageError("--like has its own axes and spacing")
+    target = None
+    if like is not None:
+        from numbat_imaging.output.nifti_grid import grid_of_nifti
+
+        target = grid_of_nifti(like)
+    return Regridding(
+        axes=axes,
+        spacing_mm=_lengths(spacing_mm),
+        like=target,
+        interpolation=interpolation,
+        fill=fill,
+        registered=registered,
+    )
+
+
+def _lengths(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            "numbers, such as 1 or 0.5,0.5,2", param_hint="--spacing-mm"
+        ) from None
 
 
 def _tolerances(position_mm: float | None):  # type: ignore[no-untyped-def]
@@ -153,10 +227,25 @@ def inspect(
     show_default=True,
     help="Keep a sheared affine, or resample onto a square grid.",
 )
+@_regridding_options
 @click.option(
     "--slice-thickness-mm",
     type=click.FloatRange(min=0, min_open=True),
     help="Thickness of single slices that state none.",
+)
+@click.option(
+    "--suv",
+    type=click.Choice(["bw", "lbm", "lbm-janma", "lbm-james128", "ibw", "bsa"]),
+    help="Write PET as standardised uptake values; lbm is lbm-janma.",
+)
+@click.option(
+    "--weight-kg", type=click.FloatRange(min=0, min_open=True), help="Body weight for --suv."
+)
+@click.option(
+    "--dose-bq", type=click.FloatRange(min=0, min_open=True), help="Injected activity for --suv."
+)
+@click.option(
+    "--injected-at", type=click.DateTime(_MOMENTS), help="Local time of injection for --suv."
 )
 @click.option(
     "--nifti", type=click.Choice(["1", "2"]), help="NIfTI version; 2 where 1 cannot hold the size."
@@ -180,7 +269,17 @@ def convert(
     overwrite: bool,
     no_compress: bool,
     tilt: str,
+    axes: str | None,
+    spacing_mm: str | None,
+    like: Path | None,
+    interpolation: Interpolation,
+    fill: float | None,
+    registered: bool,
     slice_thickness_mm: float | None,
+    suv: str | None,
+    weight_kg: float | None,
+    dose_bq: float | None,
+    injected_at: datetime | None,
     nifti: str | None,
     contact_sheet: bool,
     identifying: bool,
@@ -189,16 +288,20 @@ def convert(
     """Convert PATHS to NIfTI with sidecars in OUT; what is refused leaves no file."""
     from numbat_imaging.conversion import Options
     from numbat_imaging.conversion import convert as run
+    from numbat_imaging.values.suv_inputs import SuvGiven
 
     options = Options(
         overwrite=overwrite,
         compress=not no_compress,
         tilt="square" if tilt == "square" else "keep",
+        regridding=_regridding(axes, spacing_mm, like, interpolation, fill, registered),
         fourth_axis=fourth_axis,
         value_scale=value_scale,
         mosaic_slices=mosaic_slices,
         mosaic_direction=mosaic_direction,
         slice_thickness_mm=slice_thickness_mm,
+        suv=suv,
+        suv_given=SuvGiven(weight_kg=weight_kg, dose_bq=dose_bq, injected_at=injected_at),
         contact_sheet=contact_sheet,
         nifti_version=int(nifti) if nifti else None,
         identifying=identifying,

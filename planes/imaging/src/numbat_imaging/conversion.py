@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from numbat_imaging.geometry.regridding import UNCHANGED, Regridding
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import Disposition, FileAccount, scan
 from numbat_imaging.intake.files import FileRef
@@ -23,6 +24,8 @@ from numbat_imaging.series.grouping import Series, group_series, split_notice, s
 from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.scales import DEFAULT
+from numbat_imaging.values.suv import suv
+from numbat_imaging.values.suv_inputs import SuvGiven
 from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
 from numbat_registries import Diagnostic, Refusal, refuse
 from numbat_registries.rendering import to_problem
@@ -35,14 +38,21 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How stacks become files; the defaults lose nothing."""
+    """How stacks become files; the defaults lose nothing.
+
+    `suv`: the kind of SUV that PET volumes are written as; `suv_given`: what the caller states for
+    it in place of the files, which then have to be those of one study.
+    """
 
     overwrite: bool = False
     compress: bool = True
     tilt: Literal["keep", "square"] = "keep"
+    regridding: Regridding = UNCHANGED
     fourth_axis: str | None = None
     slice_thickness_mm: float | None = None
     value_scale: str = DEFAULT
+    suv: str | None = None
+    suv_given: SuvGiven = field(default_factory=SuvGiven)
     mosaic_slices: int | None = None
     mosaic_direction: Direction | None = None
     contact_sheet: bool = False
@@ -169,7 +179,8 @@ def convert(
     refused leaves no file. `on_scan` and `on_volume` are told (done, total).
 
     Raises IMG-1702 when `out` cannot be made, IMG-1801 when there is no image at all; the refusals
-    of single stacks are in the result.
+    of single stacks are in the result. Raises IMG-1815 when inputs of SUV are given for several PET
+    studies.
     """
     chosen = options or Options()
     directory = Path(out)
@@ -182,6 +193,8 @@ def convert(
         workers=workers,
         progress=on_scan,
     )
+    if chosen.suv is not None and chosen.suv_given:
+        _refuse_several_studies(plan)
     jobs = list(_jobs(plan, directory, chosen))
     outcomes = []
     for done, outcome in enumerate(_run(jobs, workers=workers, dask=dask), start=1):
@@ -194,6 +207,18 @@ def convert(
     outcomes += [_refused_series(series, why.diagnostic) for series, why in plan.refused]
     notices = tuple(diagnostic for _, _, found in plan.series for diagnostic in found)
     return Conversion(tuple(outcomes), plan.account_with(reasons), notices)
+
+
+def _refuse_several_studies(plan: Plan) -> None:
+    """A weight or a dose is that of one injection."""
+    studies = {
+        instance.study_instance_uid
+        for series, _, _ in plan.series
+        for instance in series.instances
+        if instance.modality == "PT"
+    }
+    if len(studies) > 1:
+        raise refuse("IMG-1815", studies=len(studies))
 
 
 def _jobs(plan: Plan, directory: Path, options: Options) -> Iterator[Job]:
@@ -256,6 +281,9 @@ def convert_stack(job: Job) -> Outcome:
         )
         if job.options.tilt == "square":
             volume = square(volume)
+        if job.options.suv is not None and volume.key.modality == "PT":
+            volume = suv(volume, job.options.suv, **job.options.suv_given.to_dict())
+        volume = job.options.regridding.apply(volume)
         written = write_volume(volume, Path(job.directory), job.stem, options=job.options)
     except Refusal as refusal:
         summary = {"name": job.stem, "status": "refused", "refusal": to_problem(refusal.diagnostic)}
@@ -269,6 +297,7 @@ def convert_stack(job: Job) -> Outcome:
 def describe(volume: Volume) -> dict[str, Any]:
     """A volume in a few JSON-safe words: shape, geometry, scale, notices."""
     grid, axis = volume.grid, volume.fourth_axis
+    read = volume.as_read or grid
     return {
         "series_instance_uid": volume.key.series_instance_uid,
         "shape": list(volume.voxels.shape),
@@ -276,8 +305,8 @@ def describe(volume: Volume) -> dict[str, Any]:
         "spacing_mm": [round(float(value), 6) for value in grid.spacing_mm],
         "affine_lps_mm": volume.affine_lps_mm.tolist(),
         "shear_deg": grid.shear_deg if grid.is_sheared else 0.0,
-        "max_residual_mm": grid.max_residual_mm,
-        "rms_residual_mm": grid.rms_residual_mm,
+        "max_residual_mm": read.max_residual_mm,
+        "rms_residual_mm": read.rms_residual_mm,
         "fourth_axis": None
         if axis is None
         else {"name": axis.name, "unit": axis.unit, "values": list(axis.values)},

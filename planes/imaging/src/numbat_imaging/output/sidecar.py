@@ -11,6 +11,7 @@ from pydicom import Dataset
 from numbat_imaging.intake import elements
 from numbat_imaging.output.numbers import plain
 from numbat_imaging.output.timing import PARTS, clock_text
+from numbat_imaging.values.suv import SuvScale
 from numbat_registries import Diagnostic, Refusal, notice
 from numbat_registries.rendering import to_problem
 
@@ -262,6 +263,7 @@ def sidecar(
     found: list[Diagnostic] = []
     body = {**_read(ACQUISITION, header, found), **_by_modality(header, found)}
     body |= _deidentification(header, found)
+    body |= _uptake(volume)
     if identifying:
         body |= _read(IDENTIFYING, header, found)
     for name, part in PARTS.items():
@@ -309,6 +311,11 @@ def _by_modality(header: Dataset, notices: list[Diagnostic]) -> dict[str, Any]:
         for code in elements.sequence(item, "RadionuclideCodeSequence")[:1]:
             found |= _read({"Radionuclide": _text("CodeMeaning")}, code, notices)
     return found
+
+
+def _uptake(volume: Volume) -> dict[str, Any]:
+    """The unit of SUV, in the place of the files': its inputs go with the value scale."""
+    return {"Units": volume.scale.unit} if isinstance(volume.scale, SuvScale) else {}
 
 
 def _deidentification(header: Dataset, notices: list[Diagnostic]) -> dict[str, Any]:
