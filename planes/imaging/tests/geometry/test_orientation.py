@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numbat_imaging.geometry.orientation import (
     axis_letters,
     corner_displacement_mm,
+    corner_displacements_mm,
     orthonormal_axes,
     plane_name,
 )
@@ -61,3 +62,13 @@ def test_directions_and_planes_have_names() -> None:
     assert plane_name(np.array([0, 0, 1.0])) == "axial"
     assert plane_name(np.array([0, -1.0, 0])) == "coronal"
     assert plane_name(np.array([0.5, 0, math.sqrt(0.75)])) == "oblique axial"
+
+
+def test_one_orientation_is_compared_with_many_as_with_each() -> None:
+    turned = (0.8, 0.6, 0.0, -0.6, 0.8, 0.0)
+    others = np.array([(1.0, 0, 0, 0, 1, 0), (0, 1.0, 0, 0, 0, -1), turned])
+    found = corner_displacements_mm(turned, others, corner_mm=(10.0, 100.0))
+    singly = [corner_displacement_mm(turned, other, corner_mm=(10.0, 100.0)) for other in others]
+    assert found.tolist() == pytest.approx(singly)
+    assert found[2] == 0.0 and found[1] > found[0] > 60
+    assert corner_displacements_mm(turned, others[:0], corner_mm=(1.0, 1.0)).shape == (0,)

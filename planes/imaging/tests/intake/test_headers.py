@@ -202,7 +202,9 @@ def test_sequences_inside_one_another_are_bounded(read: Any, explicit: Any) -> N
 
 def test_the_number_of_elements_is_bounded(read: Any, implicit: Any) -> None:
     body = b"".join(implicit.element(0x00091000 + n, "LO", b"") for n in range(200))
-    assert refused(read, implicit.file(body), limits=Limits(elements=100)).code == "IMG-1013"
+    assert (
+        refused(read, implicit.file(body), limits=Limits(dataset_elements=100)).code == "IMG-1013"
+    )
     items = b"".join(implicit.item(b"") for _ in range(200)) + implicit.sequence_end()
     body = implicit.element(0x00081140, "SQ", items, length=UNDEFINED)
     assert refused(read, implicit.file(body), limits=Limits(elements=100)).code == "IMG-1013"

@@ -59,6 +59,18 @@ def corner_displacement_mm(
     )
 
 
+def corner_displacements_mm(
+    cosines: Sequence[float], others: NDArray[np.float64], *, corner_mm: tuple[float, float]
+) -> NDArray[np.float64]:
+    """`corner_displacement_mm` of one orientation against many, (n, 6) to (n,)."""
+    apart = np.asarray(others, float) - np.asarray(cosines, float)
+    found: NDArray[np.float64] = (
+        np.linalg.norm(apart[:, :3], axis=1) * corner_mm[0]
+        + np.linalg.norm(apart[:, 3:], axis=1) * corner_mm[1]
+    )
+    return found
+
+
 def axis_letters(direction_lps: Vector) -> str:
     """The patient direction that a vector points to, such as "L" or "PL" (largest part first)."""
     names = (("R", "L"), ("A", "P"), ("I", "S"))

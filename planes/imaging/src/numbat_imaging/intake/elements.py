@@ -42,6 +42,7 @@ Key = str | int
 _ONE_BYTE_TEXT = frozenset({"AE", "AS", "CS", "DA", "DS", "DT", "IS", "TM", "UI", "UR"})
 _CHARSET_TEXT = frozenset({"LO", "LT", "PN", "SH", "ST", "UC", "UT"})
 _TEXT = _ONE_BYTE_TEXT | _CHARSET_TEXT
+_LONG_TEXT = frozenset({"LT", "ST", "UC", "UR", "UT"})
 _ONE_VALUE_TEXT = frozenset({"LT", "ST", "UR", "UT"})
 _INTEGERS = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "UV": "Q", "SV": "q"}
 _FLOATS = {"FL": "f", "FD": "d", "OF": "f", "OD": "d"}
@@ -325,6 +326,10 @@ def _text(
     written = _vr_of(ds, found, vr)
     if written not in _TEXT:
         _refuse(ds, tag, "no text where text belongs")
+    limits = DEFAULT_LIMITS
+    most = limits.long_text_bytes if written in _LONG_TEXT else limits.text_bytes
+    if len(value) > most:
+        _refuse(ds, tag, f"{len(value)} bytes of text, more than {most}")
     if value.isascii() and b"\x1b" not in value:
         return value.decode("ascii")
     if written in _ONE_BYTE_TEXT:
@@ -476,6 +481,8 @@ def _items(found: RawDataElement) -> list[RawItem]:
         walk = Walk(Syntax(implicit, little), DEFAULT_LIMITS, nested=True)
         walk.run(value[start:stop], complete=True)
         items.append((walk.found, walk.syntax))
+        if len(items) > DEFAULT_LIMITS.items:
+            raise Exceeded("items", measured=len(items), limit=DEFAULT_LIMITS.items)
     return items
 
 

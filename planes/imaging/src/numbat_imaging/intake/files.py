@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from numbat_imaging.intake.archives import open_member
 from numbat_imaging.intake.deflate import InflatedFile
+from numbat_imaging.intake.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -71,19 +72,24 @@ class FileRef:
         return self.open_sized()[0]
 
     def open_sized(self) -> tuple[BinaryIO, int | None]:
-        """The stream of `open` and its size in bytes, None where only reading would tell."""
+        """The stream of `open` and its size in bytes, None where only reading would tell.
+
+        Such a stream ends in IMG-1007 at more bytes than are believed of its packed size.
+        """
         label = self.label
         try:
-            stored, size = self._open_stored(label)
+            stored, stored_size = self._open_stored(label)
         except OSError as fault:
             raise refuse("IMG-1002", file=label, reason=fault_name(fault)) from fault
         stream = guarded(stored, label)
+        size: int | None = stored_size
+        most = DEFAULT_LIMITS.believed_bytes(stored_size)
         if stream.peek(3)[:3] == GZIP_MAGIC:
             unzipped = gzip.GzipFile(fileobj=cast(BinaryIO, stream), mode="rb")
-            stream, size = guarded(unzipped, label, under=stream), None
+            stream, size = guarded(unzipped, label, under=stream, most=most), None
         if self.inflate_from is not None:
             inflated = InflatedFile(cast(BinaryIO, stream), start=self.inflate_from)
-            stream, size = guarded(inflated, label, under=stream), None
+            stream, size = guarded(inflated, label, under=stream, most=most), None
         return cast(BinaryIO, stream), size
 
     def _open_stored(self, label: str) -> tuple[IO[bytes], int | None]:
@@ -96,10 +102,13 @@ class FileRef:
 
 
 class GuardedFile(io.RawIOBase):
-    """A stream whose faults are IMG-1020: whoever reads it meets no fault of zip, gzip or disk."""
+    """A stream whose faults are IMG-1020: whoever reads it meets no fault of zip, gzip or disk.
 
-    def __init__(self, stream: Any, label: str, under: Any = None) -> None:
-        self._stream, self._label, self._under = stream, label, under
+    `most`: how many bytes are believed of it; what is beyond them is IMG-1007.
+    """
+
+    def __init__(self, stream: Any, label: str, under: Any = None, most: int | None = None) -> None:
+        self._stream, self._label, self._under, self.most = stream, label, under, most
 
     @property
     def name(self) -> str:
@@ -117,7 +126,10 @@ class GuardedFile(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         try:
-            return int(self._stream.readinto(buffer))
+            got = int(self._stream.readinto(buffer))
+            if self.most is not None:
+                self.check_believed(self.tell())
+            return got
         except READ_FAULTS as fault:
             raise refuse("IMG-1020", file=self._label, reason=fault_name(fault)) from fault
 
@@ -125,10 +137,24 @@ class GuardedFile(io.RawIOBase):
         return int(self._stream.tell())
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_SET and self.most is not None:
+            # A stream is inflated up to where one seeks.
+            self.check_believed(offset)
         try:
             return int(self._stream.seek(offset, whence))
         except READ_FAULTS as fault:
             raise refuse("IMG-1020", file=self._label, reason=fault_name(fault)) from fault
+
+    def check_believed(self, end: int) -> None:
+        """Refuse an offset that a file of this packed size cannot reach."""
+        if self.most is not None and end > self.most:
+            raise refuse(
+                "IMG-1007",
+                file=self._label,
+                what="bytes or more after unpacking",
+                measured=end,
+                limit=self.most,
+            )
 
     def close(self) -> None:
         if not self.closed:
@@ -138,9 +164,18 @@ class GuardedFile(io.RawIOBase):
         super().close()
 
 
-def guarded(stream: Any, label: str, *, under: Any = None) -> io.BufferedReader:
-    """A buffered stream that raises IMG-1020 and closes what lies under it."""
-    return io.BufferedReader(GuardedFile(stream, label, under))
+def guarded(
+    stream: Any, label: str, *, under: Any = None, most: int | None = None
+) -> io.BufferedReader:
+    """A buffered stream that raises IMG-1020, IMG-1007, and closes what lies under it."""
+    return io.BufferedReader(GuardedFile(stream, label, under, most))
+
+
+def check_believed(stream: Any, end: int) -> None:
+    """Refuse with IMG-1007 what a header places beyond the bytes believed of a packed file."""
+    source = getattr(stream, "raw", None)
+    if isinstance(source, GuardedFile):
+        source.check_believed(end)
 
 
 def fault_name(fault: BaseException) -> str:

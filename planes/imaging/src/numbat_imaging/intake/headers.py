@@ -12,7 +12,7 @@ from pydicom.tag import BaseTag
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.charsets import encodings_of
 from numbat_imaging.intake.content import Form, identify, syntax_of
-from numbat_imaging.intake.files import FileRef
+from numbat_imaging.intake.files import FileRef, check_believed
 from numbat_imaging.intake.limits import DEFAULT_LIMITS, Limits
 from numbat_imaging.intake.structure import (
     EXPLICIT_BE,
@@ -270,6 +270,8 @@ class _Reader:
 
     def _location(self, pixel: PixelStart, syntax: Syntax) -> PixelLocation:
         keyword = PIXEL_TAGS[pixel.tag]
+        if self.size is None:
+            check_believed(self.stream, pixel.offset + (pixel.length or 0))
         if pixel.length is not None and self.size is not None:
             present = self.size - pixel.offset
             if present < pixel.length:

@@ -133,7 +133,7 @@ class Walk:
         implicit, little = self.syntax
         plain_at, explicit_at, wide_at = _UNPACKERS[little]
         found, position, end, base = self.found, self.position, len(window), self.base
-        only, limit = self.group, self.limits.elements - self.skipped
+        only, limit = self.group, self.limits.dataset_elements
         previous = max(found, default=-1)
         while True:
             self.position = position
@@ -171,7 +171,7 @@ class Walk:
                     return
             if length == UNDEFINED:
                 value, vr, unwritten, position = self._undefined(window, tag, vr, start, unwritten)
-                length, limit = len(value), self.limits.elements - self.skipped
+                length = len(value)
             else:
                 position = start + length
                 if position > end:
@@ -187,8 +187,7 @@ class Walk:
                 (key, vr, length, value, base + start, unwritten, little, True, False),
             )
             if len(found) > limit:
-                measured = len(found) + self.skipped
-                raise Exceeded("data elements", measured=measured, limit=self.limits.elements)
+                raise Exceeded("data elements", measured=len(found), limit=limit)
 
     def _check_unwritten(self, code: bytes) -> None:
         # Some writers switch to implicit VR inside explicit data sets; two capitals that are no VR

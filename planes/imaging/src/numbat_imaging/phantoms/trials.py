@@ -7,6 +7,7 @@ on in another.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -26,6 +27,8 @@ from numbat_registries.raising import sinks
 
 #: What the address space of a trial may grow by: threads and arenas reserve far more than they use.
 _HEADROOM_BYTES = 1536 << 20
+#: How many times its seconds of work a case may take by the clock: others may be at work too.
+_PATIENCE = 8
 _STATUS = "/proc/self/status"
 
 
@@ -34,7 +37,7 @@ class Outcome:
     """What came of case `number`.
 
     `kind`: value, refusal, untyped, hang, memory or crash; `detail` is the code of a refusal, or
-    where an exception arose. `grown_bytes` is how far the peak of resident memory lay above what
+    where an exception arose. `seconds` are those of work, not of waiting. `grown_bytes` is how far the peak of resident memory lay above what
     the process held before; 0 where the system does not tell.
     """
 
@@ -81,6 +84,9 @@ def _typed(refusal: Refusal) -> str:
     # A decoder's lack of memory must not pass for a damaged image.
     if "MemoryError" in str(refusal.diagnostic.fields):
         raise MemoryError(refusal.code)
+    if not refusal.code.startswith("IMG-"):
+        # Evidence that does not fit its own code is a fault of who refused.
+        raise TypeError(f"{refusal.code} from {refusal.diagnostic.site}")
     return refusal.code
 
 
@@ -143,7 +149,7 @@ class _Lane:
     @property
     def is_late(self) -> bool:
         """Whether its process does not even answer the alarm."""
-        return time.monotonic() - self.heard > 2 * self.seconds
+        return time.monotonic() - self.heard > _PATIENCE * self.seconds
 
     def take(self) -> Iterator[Outcome]:
         if self.is_late and not select.select([self.pipe], [], [], 0)[0]:
@@ -182,12 +188,13 @@ def _work(
 ) -> NoReturn:
     """The life of a forked process; never comes back."""
     try:
+        gc.freeze()
         # What mutants are refused for is no evidence of anything: it is not recorded.
         sinks.clear()
         os.environ.pop("NUMBAT_LEDGER", None)
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 2)
-        signal.signal(signal.SIGALRM, _too_late)
+        signal.signal(signal.SIGPROF, _too_late)
         size = _memory("VmSize")
         resource.setrlimit(resource.RLIMIT_AS, (size + memory, size + memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -202,8 +209,8 @@ def _judged(
     judge: Callable[[int], str], number: int, seconds: float
 ) -> tuple[int, str, str, float, int]:
     before = _reset_peak()
-    started = time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    started = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         detail = judge(number)
         kind = "value" if detail == "value" else "refusal"
@@ -214,9 +221,9 @@ def _judged(
     except Exception as fault:
         kind, detail = "untyped", f"{type(fault).__name__} {_site(fault)}: {fault}"[:400]
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     grown = max(0, _memory("VmHWM") - before)
-    return number, kind, detail, time.monotonic() - started, grown
+    return number, kind, detail, time.process_time() - started, grown
 
 
 def _too_late(number: int, frame: FrameType | None) -> None:

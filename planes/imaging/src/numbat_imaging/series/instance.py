@@ -14,6 +14,7 @@ from numbat_imaging.intake.headers import Header, PixelLocation
 from numbat_imaging.series.forms.dimensions import check_moments, dimension_names, dimension_values
 from numbat_imaging.series.forms.frame_offsets import offset_datasets
 from numbat_imaging.series.forms.functional_groups import (
+    check_frames,
     frame_dataset,
     frame_datasets,
     has_functional_groups,
@@ -213,6 +214,7 @@ def _moment(ds: Dataset) -> dict[str, Any]:
 
 def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[Instance]:
     flat = offset_datasets(header.dataset, frames=pixels.frames, sop_class=sop_class)
+    check_frames(pixels.frames, elements_of_each=len(header.dataset), file=header.ref.label)
     for frame, ds in enumerate(flat):
         yield replace(
             _instance(header, ds, pixels, sop_class), form="multi-frame with offsets", frame=frame

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from numbat_imaging.geometry.orientation import corner_displacement_mm
+import numpy as np
+
+from numbat_imaging.geometry.orientation import corner_displacements_mm
 from numbat_imaging.geometry.tolerances import Tolerances
 from numbat_imaging.series.instance import Instance
 from numbat_registries import refuse
@@ -52,9 +54,9 @@ def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[
     them would look complete.
     """
     groups: dict[tuple[str, ...], list[Instance]] = {}
-    orientations: list[Instance] = []
+    orientations = _Orientations(tolerances)
     for instance in instances:
-        turned = _orientation_index(instance, orientations, tolerances)
+        turned = orientations.index(instance)
         key = (*(value(instance) for _, value in _KEYS), turned)
         groups.setdefault(key, []).append(instance)
     names = [*(name for name, _ in _KEYS), "orientation"]
@@ -73,19 +75,38 @@ def _first_number(stack: Stack) -> tuple[tuple[int, int], str]:
     return (min(orders, default=(0, 0)), stack.instances[0].sop_instance_uid)
 
 
-def _orientation_index(instance: Instance, known: list[Instance], tolerances: Tolerances) -> str:
-    if instance.orientation is None:
-        return "none"
-    spacing = instance.pixel_spacing_mm or (1.0, 1.0)
-    corner = (instance.columns * spacing[1], instance.rows * spacing[0])
-    for index, other in enumerate(known):
-        if other.orientation is None:
-            continue
-        off = corner_displacement_mm(instance.orientation, other.orientation, corner_mm=corner)
-        if off <= 2 * tolerances.orientation_mm:
-            return str(index + 1)
-    known.append(instance)
-    return str(len(known))
+class _Orientations:
+    """The orientations met so far, each compared with all at once: a scan may have thousands."""
+
+    def __init__(self, tolerances: Tolerances) -> None:
+        self._limit_mm = 2 * tolerances.orientation_mm
+        self._known = np.empty((64, 6))
+        self._count = 0
+        # Slices of one stack say the same: most are looked up and not measured.
+        self._told: dict[tuple[object, ...], str] = {}
+
+    def index(self, instance: Instance) -> str:
+        """The number of an orientation; "none" without one."""
+        if instance.orientation is None:
+            return "none"
+        spacing = instance.pixel_spacing_mm or (1.0, 1.0)
+        corner = (instance.columns * spacing[1], instance.rows * spacing[0])
+        key = (instance.orientation, corner)
+        if key not in self._told:
+            self._told[key] = self._measured(instance.orientation, corner)
+        return self._told[key]
+
+    def _measured(self, cosines: tuple[float, ...], corner_mm: tuple[float, float]) -> str:
+        known = self._known[: self._count]
+        off_mm = corner_displacements_mm(cosines, known, corner_mm=corner_mm)
+        alike = np.flatnonzero(off_mm <= self._limit_mm)
+        if len(alike):
+            return str(alike[0] + 1)
+        if self._count == len(self._known):
+            self._known = np.concatenate([self._known, np.empty_like(self._known)])
+        self._known[self._count] = cosines
+        self._count += 1
+        return str(self._count)
 
 
 def _refuse_mixed_spacing(instances: Sequence[Instance]) -> None:

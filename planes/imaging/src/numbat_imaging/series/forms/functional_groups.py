@@ -11,6 +11,7 @@ from pydicom.dataelem import DataElement, RawDataElement
 from pydicom.tag import BaseTag
 
 from numbat_imaging.intake import elements
+from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_registries import refuse
 
 Elements = dict[BaseTag, Any]
@@ -117,15 +118,29 @@ def frame_datasets(
     content alone; None when that is not known.
 
     Raises IMG-1310 when the per-frame groups are not as many as the frames, IMG-1012 for groups
-    that cannot be read. Source: PS3.3 C.7.6.16.
+    that cannot be read, IMG-1013 for more frames than are told apart. Source: PS3.3 C.7.6.16.
     """
     groups = _items(ds, _PER_FRAME)
     if len(groups) != frames:
         raise refuse("IMG-1310", file=file, frames=frames, groups=len(groups))
     known: Known = {}
     base = _shared(ds, known, frames=frames, file=file)
+    check_frames(frames, elements_of_each=len(base), file=file)
     for group in groups:
         yield _frame(ds, base, group, known), _key(group)
+
+
+def check_frames(frames: int, *, elements_of_each: int, file: str) -> None:
+    """Refuse an object whose frames could not be told apart in any time.
+
+    Raises IMG-1013 beyond `Limits.frames` and `Limits.frame_elements`.
+    """
+    for what, measured, limit in (
+        ("frames", frames, DEFAULT_LIMITS.frames),
+        ("data elements of all frames", frames * elements_of_each, DEFAULT_LIMITS.frame_elements),
+    ):
+        if measured > limit:
+            raise refuse("IMG-1013", file=file, what=what, measured=measured, limit=limit)
 
 
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
