@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 import zlib
+from importlib import import_module
 from io import BytesIO
 from struct import pack
 from typing import Any, BinaryIO, NoReturn
@@ -100,6 +101,9 @@ class _Decoding:
         colour = self._colour(stream)
         if self.coding == "JPEG" and stream.precision <= 8:
             found = self._attempt(lambda: _by_pillow(data, stream))
+            fault = scan_fault(data)
+            if fault is not None:
+                self._damaged(fault)
         else:
             found = self._by_plugin(without_wrapper(data), stream)
         if found.shape != samples_shape(pixels):
@@ -298,6 +302,27 @@ def _by_pillow(data: bytes, stream: Codestream) -> Pixels:
         # Components as they are stored: what colours they are is settled elsewhere.
         image.draft("YCbCr", image.size)
     return np.asarray(image)
+
+
+def scan_fault(data: bytes) -> str | None:
+    """What libjpeg finds wrong inside the scan of an eight-bit JPEG stream; None when nothing.
+
+    Pillow fills what a damaged scan lacks and does not say so. Without the optional package
+    simplejpeg the scan is taken as it is.
+    """
+    try:
+        library: Any = import_module("simplejpeg")
+    except ImportError:
+        return None
+    try:
+        library.decode_jpeg(data, colorspace="GRAY", strict=True)
+    except ValueError as fault:
+        text = str(fault)
+        if "premature" in text.lower():
+            return "the scan ends before the image does"
+        if "corrupt" in text.lower():
+            return "the scan holds codes that are none"
+    return None
 
 
 def _inflated(data: bytes, size: int) -> bytes:
