@@ -60,6 +60,7 @@ def _more_tables(check: Check, ramp: list[int]) -> None:
         item.ModalityLUTType = "US"
     volume = read(words)
     check.equal("bytes that lie one to a word", volume.voxels, SMALL.truth_voxels())
+    check.equal("bytes stay bytes", volume.voxels.dtype.name, "uint8")
     check.equal("a table of unspecified unit", volume.scale.unit, None)
     several = made(SMALL, with_modality_lut(0, ramp))
     del several[2].ModalityLUTSequence
@@ -122,8 +123,11 @@ def real_world_maps(check: Check) -> None:
     check.equal("a map is not applied", volume.scale.applied, False)
     plain = read_fault("real-world-two-maps")
     check.equal("maps are no default", plain.values(), Phantom().truth_voxels().astype(float))
-    with check.refuses("IMG-1506", "which of two maps"):
+    with check.refuses("IMG-1506", "which of two maps") as caught:
         read_fault("real-world-two-maps", value_scale="real-world")
+    if caught.diagnostic is not None:
+        names = caught.diagnostic.fields["offered"]
+        check.equal("maps to choose from", names, ["real-world:ADC", "real-world:T2"])
     with check.refuses("IMG-1505", "a label that no map has"):
         read_fault("real-world-two-maps", value_scale="real-world:SUV")
     table = [0.1 * code**2 for code in range(192)]
@@ -166,8 +170,11 @@ def _more_maps(check: Check) -> None:
 def _damaged_maps(check: Check) -> None:
     def broken(says: str, item: Dataset) -> None:
         slices = made(SMALL, with_real_world(item))
-        with check.refuses("IMG-1509", f"a map with {says}"):
+        with check.refuses("IMG-1509", f"a map with {says}") as caught:
             read(slices, value_scale="real-world")
+        if caught.diagnostic is not None:
+            label = caught.diagnostic.fields["label"]
+            check.equal(f"a map with {says}: its label", label, item.LUTLabel)
         volume = read(slices)
         check.equal(f"a map with {says} is in nobody's way", volume.voxels, SMALL.truth_voxels())
         forms = [other.form for other in volume.scale.alternatives]

@@ -84,6 +84,24 @@ def _philips(check: Check) -> None:
         found = None if other is None else round(other.slope, 6)
         check.equal(f"{says} is another scale", found, round(scale, 6))
     _philips_without(check)
+    _philips_unsaid(check)
+
+
+def _philips_unsaid(check: Check) -> None:
+    """Where nothing is to be said about displayed values."""
+    plain = with_philips_scale(None, rescale=("2", "0"))
+    cases: tuple[tuple[str, list[Dataset], str], ...] = (
+        ("asked for", made(SMALL, plain), "displayed"),
+        ("in a unit", made(SMALL, plain, with_values(RescaleType="Hz")), "default"),
+        ("as stored", made(SMALL, with_philips_scale(None, rescale=("1", "0"))), "default"),
+        ("of a CT", made(SMALL, plain, with_values(Modality="CT", ImageType="DERIVED")), "default"),
+        ("of another maker", made(SMALL, plain, with_values(Manufacturer="GE")), "default"),
+    )
+    for says, slices, wanted in cases:
+        codes = [found.code for found in read(slices, value_scale=wanted).notices]
+        check.equal(f"displayed values {says} need no word", codes, [])
+    lower = made(SMALL, plain, with_values(Manufacturer="Philips"))
+    check.equal("a maker in any case", [n.code for n in read(lower).notices], ["IMG-1513"])
 
 
 def _private(scale_slope: float) -> Dataset:
@@ -99,6 +117,8 @@ def _philips_without(check: Check) -> None:
         with check.notices("IMG-1513", f"{name}: said"):
             volume = read_fault(name)
         check.equal(f"{name}: displayed", volume.values(), voxels * 0.596581)
+        (told,) = [found for found in volume.notices if found.code == "IMG-1513"]
+        check.equal(f"{name}: slope told", told.fields["slope"], 0.596581)
         with check.refuses("IMG-1505", f"{name}: no precise values"):
             read_fault(name, value_scale="precise")
     with check.refuses("IMG-1504", "a scale slope of 0"):
@@ -193,17 +213,23 @@ def _precision(check: Check) -> None:
     intercepts = np.array([float(ds.RescaleIntercept) for ds in slices])
     check.equal("32 bits stay apart", volume.values(), stored(slices) + intercepts)
     check.equal("type of values of 32 bits", volume.voxels.dtype.name, "float64")
-    cases: tuple[tuple[str, int, str, str, str], ...] = (
+    cases: tuple[tuple[str, str, int, str, str, str], ...] = (
         # 2**-23 × the largest value against the slope.
-        ("16 bits", 16, "1", "-1024", "float32"),
-        ("24 bits", 23, "1", "0", "float32"),
-        ("25 bits", 24, "1", "0", "float64"),
-        ("a small slope on a large intercept", 16, "0.0001", "100000", "float64"),
-        ("a small slope", 16, "0.0001", "0", "float32"),
-        ("a slope beyond single precision", 16, "1e36", "0", "float64"),
+        ("16 bits", "uint16", 16, "1", "-1024", "float32"),
+        ("23 bits", "uint32", 23, "1", "0", "float32"),
+        ("24 bits", "uint32", 24, "1", "0", "float64"),
+        ("a small slope on a large intercept", "uint16", 16, "0.0001", "1e5", "float64"),
+        ("a small slope", "uint16", 16, "0.0001", "0", "float32"),
+        ("a large intercept upwards", "uint16", 16, "1", "8360000", "float64"),
+        ("a large intercept downwards", "uint16", 16, "1", "-8360000", "float32"),
+        ("both ends count", "int16", 16, "1", "-8360000", "float64"),
+        ("whatever their sign", "int16", 16, "-1", "8360000", "float64"),
+        ("a signed range in between", "int16", 16, "1", "8355000", "float32"),
+        ("its upper end, just", "int16", 16, "1", "8355841", "float32"),
+        ("its upper end", "int16", 16, "1", "8355842", "float64"),
+        ("a slope beyond single precision", "uint16", 16, "1e36", "0", "float64"),
     )
-    for says, bits, slope, intercept, dtype in cases:
-        width = "uint32" if bits > 16 else "uint16"
+    for says, width, bits, slope, intercept, dtype in cases:
         slices = made(
             replace(SMALL, dtype=width, bits_stored=bits),
             with_values(RescaleSlope=slope, RescaleIntercept=intercept),
@@ -214,20 +240,47 @@ def _precision(check: Check) -> None:
         truth = stored(slices) * slopes + float(intercept)
         check.equal(f"{says}: type", found.voxels.dtype.name, dtype)
         check.equal(f"{says}: values", found.voxels, truth.astype(dtype))
-    with check.refuses("IMG-1502", "values beyond double precision"):
+    (told,) = [found for found in volume.notices if found.code == "IMG-1503"]
+    evidence = [
+        told.fields[name] for name in ("smallest_slope", "largest_slope", "slices", "dtype")
+    ]
+    check.equal("evidence of a scale for each slice", evidence, [1.0, 1.0, 10, "float64"])
+    pet = read_fault("pet-slope-per-slice")
+    (told,) = [found for found in pet.notices if found.code == "IMG-1503"]
+    stated = [float(ds.RescaleSlope) for ds in FAULTS["pet-slope-per-slice"].build()]
+    evidence = [told.fields[name] for name in ("smallest_slope", "largest_slope")]
+    check.equal("slopes told", evidence, [min(stated), max(stated)])
+    with check.refuses("IMG-1502", "values beyond double precision") as caught:
         read(made(SMALL, with_values(RescaleSlope="1e307", RescaleIntercept="0")))
+    if caught.diagnostic is not None:
+        shown = caught.diagnostic.fields["slope"]
+        check.equal("a slope beyond double precision", shown, "1e+307, beyond double precision")
 
 
 def _mixtures(check: Check) -> None:
     some = made(SMALL, with_values_in(1, RescaleSlope="2", RescaleIntercept="0"))
-    with check.refuses("IMG-1507", "a rescale in one slice only"):
+    with check.refuses("IMG-1507", "a rescale in one slice only") as caught:
         read(some)
+    if caught.diagnostic is not None:
+        scales = caught.diagnostic.fields["scales"]
+        check.equal("scales that are mixed", scales, ["displayed", "stored"])
+    one = read(made(replace(SMALL, shape=(8, 6, 1), slope=0.5, intercept=3.0)))
+    check.equal("a single slice", (one.scale.slope, one.scale.intercept), (0.5, 3.0))
+    kinds = made(replace(SMALL, slope=1.0), with_values_in(1, RescaleType="HU"))
+    with check.refuses("IMG-1501", "two units") as caught:
+        read(kinds)
+    if caught.diagnostic is not None:
+        check.equal("units that are mixed", caught.diagnostic.fields["units"], ["HU", "None"])
     some = made(SMALL, with_values_in(1, RescaleSlope="1", RescaleIntercept="0"))
     check.equal("one that does nothing", read(some).voxels, SMALL.truth_voxels())
     shifted = read(made(SMALL, raised(0, intercepts=(0, 5))))
     check.equal("alternating intercepts", shifted.values()[0, 0], [0.0, 53.0, 96.0, 149.0])
-    with check.refuses("IMG-1505", "a scale of no known name"):
-        read_fault("clean", value_scale="hounsfield")
+    with check.refuses("IMG-1505", "a scale of no known name") as caught:
+        read_fault("philips-with-real-world", value_scale="hounsfield")
+    if caught.diagnostic is not None:
+        offered = caught.diagnostic.fields["offered"]
+        names = ["precise", "displayed", "real-world:ADC", "stored"]
+        check.equal("what is offered instead", offered, names)
     check.equal(
         "displayed is stored where no scale is stated",
         read_fault("clean", value_scale="displayed").scale.name,

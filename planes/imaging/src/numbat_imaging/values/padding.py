@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,21 +60,21 @@ def padded(stored: NDArray[Any], limits: Range) -> NDArray[np.bool_]:
 class PaddingWatch:
     """What is learnt about padding while the slices of a stack are read.
 
-    `mask`: (slices, rows, columns), kept when `keep`, or when the slices do not share one range;
-    where it is None, it can be told from the stored voxels later on.
+    `shared`: the range that all slices name. `mask`: (slices, rows, columns), kept when `keep`, or
+    when the slices do not share one range; where it is None, the stored voxels tell it later on.
     """
 
     def __init__(
         self, ranges: Sequence[Range | None], size: tuple[int, int], *, keep: bool
     ) -> None:
-        self._ranges = list(ranges)
-        stated = {limits for limits in ranges if limits is not None}
-        self.shared = stated.pop() if len(set(ranges)) == 1 and stated else None
-        needed = bool(stated) if self.shared is None else keep
+        self._ranges = tuple(ranges)
+        distinct = set(ranges)
+        self.shared = self._ranges[0] if len(distinct) == 1 else None
+        needed = keep or len(distinct) > 1
         self.mask: NDArray[np.bool_] | None = None
-        if needed:
+        if needed and distinct != {None}:
             self.mask = np.zeros((len(ranges), *size), np.bool_)
-        self._seen = np.zeros((len(ranges), 3), np.float64)
+        self._seen: dict[int, _Seen] = {}
 
     def look(self, index: int, stored: NDArray[Any]) -> NDArray[np.bool_] | None:
         """Note the padding of one slice; gives its mask, None for a slice without padding."""
@@ -84,29 +84,32 @@ class PaddingWatch:
         found = padded(stored, limits)
         if self.mask is not None:
             self.mask[index] = found
-        self._seen[index] = (stored.min(), stored.max(), np.count_nonzero(found))
+        lowest, highest = float(stored.min()), float(stored.max())
+        self._seen[index] = _Seen(limits, lowest, highest, int(np.count_nonzero(found)))
         return found
 
     def notices(self) -> list[Diagnostic]:
         """IMG-1512 when padding lies among the values, where nothing can tell the two apart."""
-        watched = [limits is not None for limits in self._ranges]
-        if not any(watched):
-            return []
-        lowest, highest = self._seen[watched, 0].min(), self._seen[watched, 1].max()
-        among = [
-            (limits, int(seen[2]))
-            for limits, seen in zip(self._ranges, self._seen, strict=True)
-            if limits is not None and seen[2] and lowest < limits[0] and limits[1] < highest
-        ]
+        seen = list(self._seen.values())
+        lowest = min((slice_.lowest for slice_ in seen), default=0.0)
+        highest = max((slice_.highest for slice_ in seen), default=0.0)
+        among = [s for s in seen if s.masked and lowest < s.limits[0] and s.limits[1] < highest]
         if not among:
             return []
         return [
             notice(
                 "IMG-1512",
-                low=min(limits[0] for limits, _ in among),
-                high=max(limits[1] for limits, _ in among),
-                lowest=float(lowest),
-                highest=float(highest),
-                count=sum(count for _, count in among),
+                low=min(slice_.limits[0] for slice_ in among),
+                high=max(slice_.limits[1] for slice_ in among),
+                lowest=lowest,
+                highest=highest,
+                count=sum(slice_.masked for slice_ in among),
             )
         ]
+
+
+class _Seen(NamedTuple):
+    limits: Range
+    lowest: float
+    highest: float
+    masked: int

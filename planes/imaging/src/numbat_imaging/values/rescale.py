@@ -105,8 +105,8 @@ def stack_scale(instances: Sequence[Instance], value_scale: str = DEFAULT) -> St
     if coloured and not all(scale.is_identity for scale in chosen):
         raise refuse("IMG-1504", form="a value scale of colour pixels")
     _refuse_mixed(chosen)
-    alternatives = _alternatives(instances, chosen[0].name)
     first = chosen[0]
+    alternatives = _alternatives(instances, first.name)
     same = len({scale.numbers for scale in chosen}) == 1
     dtype = np.result_type(
         *{_values_dtype(i.pixels, s, i.ref.label) for i, s in zip(instances, chosen, strict=True)}

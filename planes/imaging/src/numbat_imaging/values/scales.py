@@ -79,7 +79,7 @@ class Unreadable:
     """A scale that the file states and that cannot be read, and why."""
 
     name: str
-    why: Diagnostic = field(compare=False, repr=False)
+    why: Diagnostic = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
