@@ -39,7 +39,8 @@ class PetScan:
     and time in one; the last becomes RadiopharmaceuticalStartDateTime, and `injected_clock`
     RadiopharmaceuticalStartTime. `zone`: TimezoneOffsetFromUTC. `frame_reference_s`: of each slice,
     with `frame_s` as its duration. `volumes`: a dynamic scan, `frame_s` from frame to frame. What
-    is None is absent. `private`: (group, creator, element, VR, value).
+    is None is absent. `private`: (group, creator, element, VR, value), in the second
+    block of their group unless `first_block`.
     """
 
     stored: int = 5000
@@ -66,6 +67,7 @@ class PetScan:
     volumes: int = 1
     zone: str | None = None
     private: tuple[tuple[int, str, int, str, Any], ...] = ()
+    first_block: bool = False
 
     def slices(self) -> list[Dataset]:
         """One dataset for each slice, volume after volume."""
@@ -126,9 +128,10 @@ class PetScan:
             RadiopharmaceuticalInformationSequence=[item] * self.items,
         )
         for group, creator, element, vr, value in self.private:
-            # Not the first block, so that a reader who takes it for granted is found out.
-            block = ds.private_block(group, f"{creator} OTHER", create=True)
-            block.add_new(element, "LO", "another maker's")
+            # A reader who takes the first block for granted is found out.
+            if not self.first_block:
+                block = ds.private_block(group, f"{creator} OTHER", create=True)
+                block.add_new(element, "LO", "another maker's")
             ds.private_block(group, creator, create=True).add_new(element, vr, value)
 
     def _time(self, ds: Dataset, k: int, t: int) -> None:
