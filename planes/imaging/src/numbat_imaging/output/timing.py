@@ -24,6 +24,7 @@ from numbat_imaging.series.phase_encoding import (
     is_positive,
     total_readout_time_s,
 )
+from numbat_imaging.series.slice_order import pause_ms
 from numbat_registries import Diagnostic, notice
 
 if TYPE_CHECKING:
@@ -91,13 +92,13 @@ def _repetition(
     header: Dataset, starts: list[float | int] | None, found: list[Diagnostic]
 ) -> dict[str, Any]:
     stated_ms = elements.decimal(header, "RepetitionTime")
-    repetition_s = None if stated_ms is None else (stated_ms + _group_delay_ms(header)) / 1000
-    if starts is None:
-        return {} if repetition_s is None else {"RepetitionTime": plain(repetition_s)}
-    if repetition_s is not None and _keeps(starts, repetition_s):
-        return {"RepetitionTime": plain(repetition_s)}
-    if repetition_s is None:
-        return {"VolumeTiming": starts}
+    if stated_ms is None:
+        return {} if starts is None else {"VolumeTiming": starts}
+    repetition_s = (stated_ms + _group_delay_ms(header)) / 1000
+    if starts is None or _keeps(starts, repetition_s):
+        pause = pause_ms(header)
+        body = {"RepetitionTime": plain(repetition_s)}
+        return body if pause is None else {**body, "DelayTime": plain(pause / 1000)}
     interval_s = float(np.median(np.diff(starts)))
     found.append(notice("IMG-1712", repetition_s=plain(repetition_s), interval_s=plain(interval_s)))
     return {"VolumeTiming": starts, "RepetitionTimeExcitation": plain(repetition_s)}

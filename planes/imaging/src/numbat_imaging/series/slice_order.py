@@ -69,10 +69,23 @@ def slice_order(ds: Dataset, *, slices: int) -> SliceOrder | None:
         return None
 
 
-def _siemens(ds: Dataset, slices: int) -> SliceOrder | None:
+def pause_ms(ds: Dataset) -> float | None:
+    """The part of RepetitionTime in which Siemens' protocol acquires nothing; None without one."""
+    try:
+        pause_us = _siemens_protocol(ds).get("lDelayTimeInTR")
+    except Refusal:
+        return None
+    return pause_us / 1000 if pause_us else None
+
+
+def _siemens_protocol(ds: Dataset) -> dict[str, int | None]:
     header = siemens_csa.series_header(ds) or {}
     texts = header.get("MrPhoenixProtocol") or header.get("MrProtocol") or ()
-    stated = {name: _whole(text) for name, text in _SIEMENS_LINE.findall(texts[0] if texts else "")}
+    return {name: _whole(text) for name, text in _SIEMENS_LINE.findall(texts[0] if texts else "")}
+
+
+def _siemens(ds: Dataset, slices: int) -> SliceOrder | None:
+    stated = _siemens_protocol(ds)
     reversed_numbers = any(name.startswith("sSliceArray.ucImageNumb") for name in stated)
     several = (stated.get("sSliceAcceleration.lMultiBandFactor") or 1) > 1
     if reversed_numbers or several or stated.get("sSliceArray.lSize") != slices:

@@ -79,7 +79,7 @@ def stack_timing(
             complaints.append(f"{sound[0].source} and {other.source} name different orders")
             return Timing(began=began), (_left_out(complaints, volumes),)
     if sound:
-        chosen = sound[0]
+        chosen = min(sound, key=lambda verdict: len(verdict.apart))
         said = [_apart(chosen, volumes)] if chosen.apart else []
         return Timing(_seconds(chosen.times_ms), chosen.source, began), tuple(said)
     if complaints and (len(volumes) > 1 or volumes[0][0].form in _TILED):
@@ -109,10 +109,11 @@ def _witnesses(volumes: Sequence[Sequence[Instance]], limit_ms: float) -> list[_
         # Its acquisition times are those of the reconstruction, or of the whole series.
         return []
     moments = _table([[_clock_ms(i.acquisition_time) for i in v] for v in volumes])
-    witnesses = [_Witness("the acquisition time of every slice", _over_midnight(moments))]
-    if maker.startswith("SIEMENS"):
-        witnesses.append(_Witness("Siemens' TimeAfterStart", clock))
-    return witnesses
+    stated = _Witness("the acquisition time of every slice", _over_midnight(moments))
+    # De-identification spares the private clock, and the first volume of some releases has that
+    # of another scan.
+    own = [_Witness("Siemens' TimeAfterStart", clock)] if maker.startswith("SIEMENS") else []
+    return [*own, stated]
 
 
 def _table(rows: Sequence[Sequence[float | None]]) -> Array:
@@ -173,7 +174,8 @@ def _from_protocol(
     volumes: Sequence[Sequence[Instance]], header: Dataset, repetition_ms: float, began: str | None
 ) -> tuple[Timing, tuple[Diagnostic, ...]]:
     slices = len(volumes[0])
-    order = slice_order(header, slices=slices) if len(volumes) > 1 else None
+    is_run = len(volumes) > 1 or volumes[0][0].form in _TILED
+    order = slice_order(header, slices=slices) if is_run else None
     numbers = [_number(instance) for instance in volumes[0]]
     if order is None or not np.isfinite(repetition_ms) or len(set(numbers)) < slices:
         return Timing(began=began), ()
