@@ -442,10 +442,14 @@ def _series_key(stack: Stack) -> SeriesKey:
 
 def square(volume: Volume) -> Volume:
     """A sheared volume resampled onto a square grid (`geometry.shear`); a square one as it is."""
+    from numbat_imaging.geometry.reorientation import UNTURNED, inverse, turned, upright_turn
     from numbat_imaging.geometry.shear import square_stack
 
     if not volume.grid.is_sheared:
         return volume
+    turn = upright_turn(volume.grid)
+    if turn != UNTURNED:
+        return turned(square(turned(volume, turn)), inverse(turn))
     voxels, grid, scale = square_stack(volume.voxels, volume.grid, volume.scale)
     padded, mask = None, volume.padding_mask()
     if mask is not None:

@@ -56,10 +56,20 @@ class Grid:
 
     @property
     def shear_deg(self) -> float:
-        """Angle between the step and the normal; 0 for a square stack."""
-        along = float(self.step_mm @ self.normal)
-        across = float(np.linalg.norm(self.step_mm - along * self.normal))
-        return float(np.degrees(np.arctan2(across, along)))
+        """Angle between the step and the normal; 0 for a square stack.
+
+        Of a stack that was turned, whose slices slide along i or j: between that axis and the
+        normal of the other two.
+        """
+        linear = self.affine_lps_mm[:3, :3]
+        angles = []
+        for axis in range(3):
+            normal = np.cross(linear[:, axis - 2], linear[:, axis - 1])
+            normal /= np.linalg.norm(normal)
+            along = abs(float(linear[:, axis] @ normal))
+            across = float(np.linalg.norm(np.cross(linear[:, axis], normal)))
+            angles.append(float(np.degrees(np.arctan2(across, along))))
+        return max(angles)
 
     @property
     def affine_lps_mm(self) -> Array:

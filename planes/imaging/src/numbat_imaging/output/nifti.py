@@ -20,8 +20,10 @@ from nibabel.wrapstruct import WrapStructError
 from numpy.typing import NDArray
 
 from numbat_imaging.geometry.orientation import LPS_TO_RAS
+from numbat_imaging.geometry.reorientation import turn_since_read
 from numbat_imaging.intake import elements
 from numbat_imaging.output.publishing import brought_to_disk, publish
+from numbat_imaging.series.phase_encoding import in_plane_axis
 from numbat_registries import refuse
 
 if TYPE_CHECKING:
@@ -72,10 +74,12 @@ class Written:
 def affine_ras_mm(volume: Volume) -> Array:
     """(4, 4), index of a voxel as written (rows flipped) to NIfTI RAS mm.
 
-    The flip of j makes the first row the lowest one, as other converters write it.
+    The flip of j makes the first row the lowest one, as other converters write it; a volume that
+    was turned to axes of the caller's choice is written in their order.
     """
     flip = np.eye(4)
-    flip[1, 1], flip[1, 3] = -1.0, volume.voxels.shape[1] - 1.0
+    if volume.axes is None:
+        flip[1, 1], flip[1, 3] = -1.0, volume.voxels.shape[1] - 1.0
     affine: Array = LPS_TO_RAS @ volume.affine_lps_mm @ flip
     return affine
 
@@ -196,23 +200,21 @@ def volume_interval_s(volume: Volume) -> float | None:
 
 
 def _set_encoding_axes(header: Any, volume: Volume) -> None:
-    encoding = elements.text(volume.header, "InPlanePhaseEncodingDirection")
-    if encoding == "ROW":
-        header.set_dim_info(freq=1, phase=0, slice=2)
-    elif encoding == "COL":
-        header.set_dim_info(freq=0, phase=1, slice=2)
-    else:
-        header.set_dim_info(slice=2)
+    """Frequency, phase and slice axis, where the axes of the slices as read are still axes."""
+    axes = [None if to is None else to[0] for to in turn_since_read(volume)]
+    in_plane = {"ROW": (axes[1], axes[0]), "COL": (axes[0], axes[1])}
+    freq, phase = in_plane.get(in_plane_axis(volume.header) or "", (None, None))
+    header.set_dim_info(freq=freq, phase=phase, slice=axes[2])
 
 
 def _blocks(volume: Volume, header: Any) -> Iterator[memoryview]:
     """The bytes of a file: header, and planes with i fastest and rows flipped."""
     yield memoryview(header.binaryblock.ljust(int(header["vox_offset"]), b"\0"))
     voxels = volume.voxels if volume.voxels.ndim == 4 else volume.voxels[..., None]
-    order = header.endianness
+    order, rows = header.endianness, -1 if volume.axes is None else 1
     for t in range(voxels.shape[3]):
         for k in range(voxels.shape[2]):
-            plane = voxels[:, ::-1, k, t].T
+            plane = voxels[:, ::rows, k, t].T
             stored = np.ascontiguousarray(plane, plane.dtype.newbyteorder(order))
             yield stored.reshape(-1).view(np.uint8).data
 
