@@ -18,6 +18,7 @@ from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import scan
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
+from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_imaging.series.forms.siemens_mosaic import Direction
 from numbat_imaging.series.fourth_axis import FourthAxis
 from numbat_imaging.series.gradient import Gradient
@@ -31,7 +32,13 @@ from numbat_imaging.series.instance import Instance, instances_from_header, slic
 from numbat_imaging.series.slice_timing import UNTIMED, Timing, stack_timing
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.padding import PaddingWatch, Range, padded
-from numbat_imaging.values.pixels import check_format, plane_bytes, read_planes, stack_dtype
+from numbat_imaging.values.pixels import (
+    check_format,
+    check_present,
+    plane_bytes,
+    read_planes,
+    stack_dtype,
+)
 from numbat_imaging.values.rescale import StackScale, ValueScale, refuse_undefined, stack_scale
 from numbat_imaging.values.scales import DEFAULT
 from numbat_registries import Diagnostic, notice, refuse
@@ -236,6 +243,7 @@ def volume_from_stack(
     for instance in members:
         check_format(instance.pixels, file=instance.ref.label)
     _refuse_too_large(members, max_volume_bytes)
+    _refuse_absent(members)
     scale = stack_scale(members, value_scale)
     found = [*scale.notices, *stack_notices(prepared, grid, members, tolerances)]
     watch = PaddingWatch(
@@ -366,6 +374,22 @@ def _refuse_too_large(members: Sequence[Instance], limit_bytes: int) -> None:
         raise refuse("IMG-1408", size_bytes=size_bytes, limit_bytes=limit_bytes)
 
 
+def _refuse_absent(members: Sequence[Instance]) -> None:
+    """Before much is allocated for them: are the pixels there?"""
+    first = members[0]
+    if first.rows * first.columns * len(members) * 8 <= DEFAULT_LIMITS.unproven_bytes:
+        return
+    for indices in _by_file(members).values():
+        check_present([members[index] for index in indices])
+
+
+def _by_file(members: Sequence[Instance]) -> dict[FileRef, list[int]]:
+    files: dict[FileRef, list[int]] = {}
+    for index, instance in enumerate(members):
+        files.setdefault(instance.ref, []).append(index)
+    return files
+
+
 def _read_block(
     members: Sequence[Instance],
     scale: StackScale,
@@ -377,9 +401,7 @@ def _read_block(
     applied = scale.travels.applied
     stored = stack_dtype([instance.pixels for instance in members])
     block = np.empty((len(members), rows, columns), scale.dtype if applied else stored)
-    files: dict[FileRef, list[int]] = {}
-    for index, instance in enumerate(members):
-        files.setdefault(instance.ref, []).append(index)
+    files = _by_file(members)
 
     def fill(indices: list[int]) -> int:
         slices = [members[index] for index in indices]

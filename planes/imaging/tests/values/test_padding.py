@@ -47,3 +47,12 @@ def test_a_stack_without_padding_has_nothing_to_tell() -> None:
     watch = PaddingWatch([None, None], (2, 2), keep=True)
     assert watch.look(0, np.zeros((2, 2))) is None
     assert (watch.shared, watch.mask, watch.notices()) == (None, None, [])
+
+
+def test_an_index_into_a_palette_is_no_padding() -> None:
+    """A palette's volume holds colours, among which no stored value can be looked up."""
+    ds = Dataset()
+    ds.PixelPaddingValue = 3
+    assert padding_of(ds) == (3, 3)
+    ds.PhotometricInterpretation = "PALETTE COLOR"
+    assert padding_of(ds) is None

@@ -21,6 +21,7 @@ class Limits:
     apart, and `frame_elements` the elements of all their data sets together; `text_bytes` one text
     that the standard bounds, `long_text_bytes` one that it does not. `inflated_bytes` bounds one
     member or stream after decompression, `archive_bytes` all members of one archive together;
+    `unproven_bytes` may be allocated before it is seen that the pixels for them are there.
     `ratio` is the largest compression ratio believed of a member or file above `ratio_floor_bytes`.
     """
 
@@ -36,6 +37,7 @@ class Limits:
     inflated_bytes: int = 4 << 30
     archive_bytes: int = 64 << 30
     archive_members: int = 1_000_000
+    unproven_bytes: int = 64 << 20
     ratio: int = 400
     ratio_floor_bytes: int = 16 << 20
 

@@ -23,7 +23,8 @@ def padding_of(ds: Dataset) -> Range | None:
     pixels have elements of their own. None without padding, and for colours. Raises IMG-1012 for
     what is no number. Source: PS3.3 C.7.5.1.1.2, C.7.6.24, C.7.6.25.
     """
-    if (elements.integer(ds, "SamplesPerPixel") or 1) > 1:
+    indexed = elements.text(ds, "PhotometricInterpretation") == "PALETTE COLOR"
+    if indexed or (elements.integer(ds, "SamplesPerPixel") or 1) > 1:
         return None
     value = elements.integer(ds, "PixelPaddingValue")
     if value is None:
