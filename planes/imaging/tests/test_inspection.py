@@ -14,8 +14,8 @@ from numbat_imaging.phantoms import FAULTS
 from numbat_imaging.phantoms.reading import folder_of_fault, inspect_fault, read_fault
 from numbat_registries import Refusal
 
-#: What only the pixels themselves show.
-_IN_PIXELS = {"IMG-1403", "IMG-1404", "IMG-1405"}
+#: Codes about pixels that a header alone gives away.
+_IN_HEADER = {"IMG-1401", "IMG-1402", "IMG-1408"}
 
 _CHEAP = [name for name in FAULTS if not name.startswith(("tilt-", "jitter", "drift", "first-gap"))]
 
@@ -27,7 +27,9 @@ def test_inspect_foretells_what_read_does(name: str) -> None:
         volume = read_fault(name)
     except Refusal as refusal:
         refused_as = refusal.code
-    if refused_as in _IN_PIXELS | {"IMG-1801", "IMG-1802"}:
+    if refused_as in {"IMG-1801", "IMG-1802"}:
+        return
+    if refused_as.startswith("IMG-14") and refused_as not in _IN_HEADER:
         return
     if refused_as:
         found = inspect_fault(name)
