@@ -19,6 +19,9 @@ from numbat_imaging.phantoms.value_faults import (
     with_real_world,
     with_values,
 )
+from numbat_imaging.values.modality_lut import displayed_scale
+from numbat_imaging.values.real_world import real_world_scales
+from numbat_imaging.values.scales import Scale
 
 
 def tables(check: Check) -> None:
@@ -62,6 +65,13 @@ def _more_tables(check: Check, ramp: list[int]) -> None:
     check.equal("bytes that lie one to a word", volume.voxels, SMALL.truth_voxels())
     check.equal("bytes stay bytes", volume.voxels.dtype.name, "uint8")
     check.equal("a table of unspecified unit", volume.scale.unit, None)
+    for first, signed in ((0x7FFF, 0x7FFF), (0x8000, -0x8000), (0xFFFF, -1)):
+        for sign, required in ((0, first), (1, signed)):
+            (ds,) = made(replace(SMALL, shape=(8, 6, 1)), with_modality_lut(first, ramp))
+            ds.PixelRepresentation = sign
+            scale = displayed_scale(ds, file="a phantom")
+            found = None if scale is None or scale.table is None else scale.table.first
+            check.equal(f"first value {first:#x} of sign {sign}", found, required)
     several = made(SMALL, with_modality_lut(0, ramp))
     del several[2].ModalityLUTSequence
     with_modality_lut(0, ramp[::-1])(several[2:3])
@@ -146,6 +156,7 @@ def real_world_maps(check: Check) -> None:
             truth = stored(slices) * 0.25 - 3.0
             check.equal(f"a line of {says} values, range as {vr}", found.values(), truth)
     _more_maps(check)
+    _mapped_ends(check)
     _damaged_maps(check)
     _undefined(check)
 
@@ -165,6 +176,34 @@ def _more_maps(check: Check) -> None:
     wide = made(SIGNED, with_real_world(real_world_item("L", "s", (0, 65535), line=(1.0, 0.0))))
     with check.refuses("IMG-1510", "a range that only its VR gives"):
         read(wide, value_scale="real-world")
+
+
+def _mapped_ends(check: Check) -> None:
+    """First and last value by the sign of the pixels, also at the ends of 16 bits."""
+    cases: tuple[tuple[str, tuple[int, int], int | None, tuple[float, float]], ...] = (
+        ("US", (0, 0x7FFF), 1, (0, 0x7FFF)),
+        ("US", (0x8000, 0x7FFF), 1, (-0x8000, 0x7FFF)),
+        ("US", (0xFFFF, 0), 1, (-1, 0)),
+        ("US", (0x8000, 0xFFFF), 1, (-0x8000, -1)),
+        ("US", (0x8000, 0xFFFF), 0, (0x8000, 0xFFFF)),
+        ("SS", (-0x8000, -1), 0, (0x8000, 0xFFFF)),
+        ("SS", (-1024, 3071), 0, (-1024, 3071)),
+        ("US", (7, 7), 0, (7, 7)),
+        ("US", (0xFFFE, 0xFFFF), None, (0xFFFE, 0xFFFF)),
+        ("UL", (0, 0x10000), 0, (0, 0x10000)),
+        ("SL", (-0x8001, 0), 1, (-0x8001, 0)),
+    )
+    for vr, written, sign, required in cases:
+        item = real_world_item("M", "s", (0, 1), line=(1.0, 0.0))
+        item.add_new("RealWorldValueFirstValueMapped", vr, written[0])
+        item.add_new("RealWorldValueLastValueMapped", vr, written[1])
+        ds = Dataset()
+        if sign is not None:
+            ds.PixelRepresentation = sign
+        ds.RealWorldValueMappingSequence = [item]
+        (found,) = real_world_scales(ds, file="a phantom")
+        mapped = found.mapped if isinstance(found, Scale) else found.why.code
+        check.equal(f"range {written} as {vr} of sign {sign}", mapped, required)
 
 
 def _damaged_maps(check: Check) -> None:

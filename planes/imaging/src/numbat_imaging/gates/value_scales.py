@@ -31,6 +31,7 @@ from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.values.philips import precise_scale
 from numbat_imaging.values.real_world import real_world_scales
 from numbat_imaging.values.scales import Scale
+from numbat_imaging.values.stated import scales_of
 from numbat_imaging.volume import read_volumes
 
 
@@ -46,6 +47,7 @@ def value_scales(check: Check) -> None:
     padding(check)
     _philips(check)
     _units(check)
+    _defaults(check)
     _doses(check)
     _precision(check)
     _mixtures(check)
@@ -187,6 +189,34 @@ def _units(check: Check) -> None:
         read(made(replace(pet, slope=2.0)), value_scale="stored").scale.unit,
         None,
     )
+
+
+def _defaults(check: Check) -> None:
+    """Which scale comes first, by the data set of one slice."""
+    line = real_world_item("M", "s", (0, 9), line=(2.0, 0.0))
+    other = real_world_item("N", "s", (0, 9), line=(3.0, 0.0))
+    parametric, mr = "1.2.840.10008.5.1.4.1.1.30", "1.2.840.10008.5.1.4.1.1.4"
+    plain, twice = {"RescaleSlope": "1", "RescaleIntercept": "0"}, {"RescaleSlope": "2"}
+    cases: tuple[tuple[str, str, dict[str, str], list[Dataset], list[str]], ...] = (
+        ("a parametric map", parametric, {}, [line], ["real-world:M", "stored"]),
+        ("with a rescale", parametric, plain, [line], ["real-world:M", "displayed", "stored"]),
+        ("that does something", parametric, twice, [line], ["displayed", "real-world:M", "stored"]),
+        ("two maps", parametric, {}, [line, other], ["stored", "real-world:M", "real-world:N"]),
+        ("no map", parametric, {}, [], ["stored"]),
+        ("an MR with a map", mr, {}, [line], ["stored", "real-world:M"]),
+        ("a slope alone", mr, twice, [], ["displayed", "stored"]),
+    )
+    for says, sop_class, elements, items, required in cases:
+        ds = Dataset()
+        ds.SOPClassUID = sop_class
+        for keyword, value in elements.items():
+            setattr(ds, keyword, value)
+        ds.RealWorldValueMappingSequence = items
+        check.equal(f"scales of {says}", scales_of(ds, file="a phantom").names, required)
+    alone = read(made(SMALL, with_values(RescaleSlope="2")))
+    check.equal("a slope alone", alone.values(), SMALL.truth_voxels() * 2.0)
+    with check.refuses("IMG-1502", "an intercept alone"):
+        read(made(SMALL, with_values(RescaleIntercept="2")))
 
 
 def _doses(check: Check) -> None:

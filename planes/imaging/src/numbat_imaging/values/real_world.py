@@ -77,23 +77,24 @@ def _mapped(item: Dataset, label: str, *, signed: bool | None, file: str) -> tup
         for end in ("First", "Last")
     ]
     if ends[0] is None or ends[1] is None:
-        ends = [
-            elements.decimal(item, f"RealWorldValue{end}ValueMapped") for end in ("First", "Last")
+        words = [
+            elements.integer(item, f"RealWorldValue{end}ValueMapped") for end in ("First", "Last")
         ]
-        by_sign = [_with_sign(end, signed=signed) for end in ends if end is not None]
-        if len(by_sign) == 2 and by_sign[0] <= by_sign[1]:
-            return (by_sign[0], by_sign[1])
+        low, high = (_with_sign(word, signed=signed) for word in words)
+        if low is not None and high is not None and low <= high:
+            return (low, high)
+        ends = [None if word is None else float(word) for word in words]
     if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
         reason = "no range of stored values"
         raise refuse("IMG-1509", label=label, file=file, reason=reason)
     return (ends[0], ends[1])
 
 
-def _with_sign(value: float, *, signed: bool | None) -> float:
-    if signed is None or value != int(value) or not -0x8000 <= value <= 0xFFFF:
-        return value
-    word = int(value) & 0xFFFF
-    return float(word - 0x10000 if signed and word > 0x7FFF else word)
+def _with_sign(word: int | None, *, signed: bool | None) -> float | None:
+    if word is None or signed is None or not -0x8000 <= word <= 0xFFFF:
+        return word
+    bits = word & 0xFFFF
+    return float(bits - 0x10000 if signed and bits > 0x7FFF else bits)
 
 
 def _unit(item: Dataset, label: str, *, file: str) -> str | None:

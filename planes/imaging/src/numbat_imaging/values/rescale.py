@@ -90,7 +90,7 @@ class StackScale:
 
     def values(self, index: int, stored: Pixels) -> Pixels:
         """Values of one slice: looked up, or computed in double precision and rounded once."""
-        return self.of_slices[index].apply(stored).astype(self.dtype, copy=False)
+        return np.asarray(self.of_slices[index].apply(stored), self.dtype)
 
 
 def stack_scale(instances: Sequence[Instance], value_scale: str = DEFAULT) -> StackScale:
