@@ -49,29 +49,28 @@ def _segments(data: bytes, *, expected: int) -> list[bytes]:
     return [data[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def unpacked(segment: bytes, size: int) -> bytes:
-    """Exactly `size` bytes from a PackBits segment, and never more. Raises Damaged."""
-    pieces: list[bytes] = []
-    held = position = 0
-    end = len(segment)
-    while held < size:
-        if position >= end:
-            raise Damaged(f"an RLE segment gives {held} bytes of {size}")
-        head = segment[position]
-        if head < 128:
-            piece = segment[position + 1 : position + 2 + head]
-            if len(piece) <= head:
-                raise Damaged("an RLE segment ends inside a run")
-            position += head + 2
-        elif head > 128:
-            piece = segment[position + 1 : position + 2] * (257 - head)
-            position += 2
-        else:
-            position += 1
-            continue
-        pieces.append(piece)
-        held += len(piece)
+def unpacked(segment: bytes, size: int) -> bytearray:
+    """Exactly `size` bytes from a PackBits segment, and never much more. Raises Damaged."""
+    found = bytearray()
+    extend = found.extend
+    position, room = 0, size
+    try:
+        while room > 0:
+            head = segment[position]
+            if head < 128:
+                end = position + 2 + head
+                extend(segment[position + 1 : end])
+                position, room = end, room - head - 1
+            elif head > 128:
+                extend(segment[position + 1 : position + 2] * (257 - head))
+                position, room = position + 2, room - 257 + head
+            else:
+                position += 1
+    except IndexError:
+        raise Damaged(f"an RLE segment gives {len(found)} bytes of {size}") from None
+    if room == 0 and len(found) < size:
+        raise Damaged("an RLE segment ends inside a run")
     # What may follow is padding to an even length, and no-operation bytes.
-    if held > size or segment[position:].strip(b"\0\x80"):
+    if room < 0 or segment[position:].strip(b"\0\x80"):
         raise Damaged("an RLE segment holds more than one plane")
-    return b"".join(pieces)
+    return found
