@@ -23,6 +23,7 @@ from numbat_imaging.phantoms.reading import convert_fault, inspect_fault, read_f
 from numbat_imaging.phantoms.value_faults import (
     as_dose,
     raised,
+    real_world_item,
     with_philips_scale,
     with_values,
     with_values_in,
