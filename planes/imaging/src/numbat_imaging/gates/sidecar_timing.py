@@ -291,7 +291,7 @@ def _volumes(folder: Path) -> list[Volume]:
     """The volumes of a suite, in the order of its sidecars; read once for all comparisons."""
     if folder.name not in _ONE_FILE_EACH:
         return read_volumes(folder / "dicom")
-    names = _SIGNED
+    names: tuple[str, ...] = _SIGNED
     if folder.name == "transfer_syntax_9way":
         names = tuple(f"{path.stem}.dcm" for path in sorted((folder / "ref").glob("*.json")))
     return [read_volumes(folder / "dicom" / name)[0] for name in names]
