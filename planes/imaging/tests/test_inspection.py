@@ -15,7 +15,7 @@ from numbat_imaging.phantoms.reading import folder_of_fault, inspect_fault, read
 from numbat_registries import Refusal
 
 #: Codes about pixels that a header alone gives away.
-_IN_HEADER = {"IMG-1401", "IMG-1402", "IMG-1408"}
+_IN_HEADER = {"IMG-1401", "IMG-1402", "IMG-1404", "IMG-1408", "IMG-1409", "IMG-1410"}
 
 _CHEAP = [name for name in FAULTS if not name.startswith(("tilt-", "jitter", "drift", "first-gap"))]
 

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,12 @@ def _described(path: Path) -> list[str]:
     if path.name.startswith("SC_ybr"):
         array = read_pixels(path, rgb=True)
     shape = "x".join(str(size) for size in array.shape)
-    return [shape, str(array.dtype), hashlib.sha256(np.ascontiguousarray(array)).hexdigest()]
+    return [shape, str(array.dtype), hashlib.sha256(array.tobytes()).hexdigest()]
+
+
+def evidence(caught: Any) -> dict[str, Any]:
+    """The fields of a refusal that a check caught; empty when it caught none."""
+    return {} if caught.diagnostic is None else dict(caught.diagnostic.fields)
 
 
 def outcome(path: Path) -> NDArray[np.generic] | str:

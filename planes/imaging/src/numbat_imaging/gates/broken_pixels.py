@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 
 from numbat_gates import Check, gate
-from numbat_imaging.gates._known_pixels import outcome
+from numbat_imaging.gates._known_pixels import evidence, outcome
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
 from numbat_imaging.phantoms import Phantom, encapsulation, pixel_catalogue, write_datasets
@@ -104,7 +104,7 @@ def _lengths(check: Check) -> None:
         cut.write_bytes(path.read_bytes()[:-100])
         with check.refuses("IMG-1403", "a file that ends inside its pixels") as caught:
             read_pixels(cut)
-        check.equal("bytes that are there", caught.diagnostic.fields["found_bytes"], 2048 - 100)
+        check.equal("bytes that are there", evidence(caught).get("found_bytes"), 2048 - 100)
 
 
 def _frame_counts(check: Check) -> None:
@@ -118,9 +118,9 @@ def _frame_counts(check: Check) -> None:
         name = f"NumberOfFrames {said} for {required} frames"
         with TemporaryDirectory() as folder, check.refuses("IMG-1403", name) as caught:
             read_pixels(_file_of(_native(planes, change), folder))
-        fields = caught.diagnostic.fields
-        check.equal(f"{name}: said", fields["frames"], said or 1)
-        check.equal(f"{name}: there", fields["frames_found"], required)
+        fields = evidence(caught)
+        check.equal(f"{name}: said", fields.get("frames"), said or 1)
+        check.equal(f"{name}: there", fields.get("frames_found"), required)
     for said in (None, 0, 1):
 
         def change_one(ds: Dataset, said: int | None = said) -> None:
@@ -140,7 +140,7 @@ def _frame_counts(check: Check) -> None:
     ):
         with check.refuses("IMG-1411", name) as caught:
             read_fault(name)
-        check.equal(f"{name}: frames there", caught.diagnostic.fields["frames_found"], found)
+        check.equal(f"{name}: frames there", evidence(caught).get("frames_found"), found)
     _encoded_frame_counts(check)
 
 
@@ -157,7 +157,7 @@ def _encoded_frame_counts(check: Check) -> None:
                 name = f"{said} frames said, four streams of {syntax} in eight fragments"
                 with check.refuses("IMG-1411", name) as caught:
                     read_pixels(_file_of(ds, folder))
-                check.equal(f"{name}: there", caught.diagnostic.fields["frames_found"], 4)
+                check.equal(f"{name}: there", evidence(caught).get("frames_found"), 4)
 
 
 def _other_descriptions(check: Check) -> None:

@@ -193,7 +193,8 @@ def _rgb_of(ybr: Array) -> NDArray[np.float64]:
     """PS3.3 C.7.6.3.1.2, solved for red, green and blue, and cut to 8 bits."""
     forward = [[0.2990, 0.5870, 0.1140], [-0.1687, -0.3313, 0.5000], [0.5000, -0.4187, -0.0813]]
     shifted = ybr.astype(float) - np.array([0.0, 128.0, 128.0])
-    return np.clip(shifted @ np.linalg.inv(np.array(forward)).T, 0.0, 255.0)
+    back: NDArray[np.float64] = shifted @ np.linalg.inv(np.array(forward)).T
+    return np.clip(back, 0.0, 255.0)
 
 
 def _jpeg_colours(check: Check) -> None:
@@ -334,6 +335,8 @@ def _twelve_bits(check: Check) -> None:
         reference = folder / "ref" / f"{ds.SeriesNumber}.nii.gz"
         image: Any = nib.load(reference)
         # The converter's rows run upward; the values are the same.
-        required = np.sort(np.asarray(image.dataobj).ravel())
+        reference_values = np.sort(np.asarray(image.dataobj).ravel())
         found = np.sort(read_series(path, slice_thickness_mm=1.0).values().ravel())
-        check.equal(f"{path.name}: the values of the reference", found, required.astype(float))
+        check.equal(
+            f"{path.name}: the values of the reference", found, reference_values.astype(float)
+        )

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pydicom
+from pydicom._uid_dict import UID_dictionary
 from pydicom.pixels.decoders.base import get_decoder
-from pydicom.uid import UID, AllTransferSyntaxes, UID_dictionary
+from pydicom.uid import UID, AllTransferSyntaxes
 
 from numbat_gates import Check, gate
-from numbat_imaging.gates._known_pixels import known_digests
+from numbat_imaging.gates._known_pixels import evidence, known_digests
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import PixelLocation, read_header
 from numbat_imaging.phantoms import FAULTS, Phantom, encapsulation, pixel_catalogue, write_datasets
@@ -114,7 +115,7 @@ def _all_known(check: Check) -> None:
     for name in ("video", "pixels-on-a-server", "unknown-transfer-syntax"):
         with check.refuses("IMG-1409", name) as caught:
             read_fault(name)
-        check.true(f"{name} has a reason", bool(caught.diagnostic.fields["reason"]))
+        check.true(f"{name} has a reason", bool(evidence(caught).get("reason")))
     for name in ("fragments-in-a-plain-syntax", "plain-pixels-in-a-compressed-syntax"):
         with check.refuses("IMG-1410", name):
             read_fault(name)
@@ -133,7 +134,7 @@ def _without_decoders(check: Check) -> None:
         name = f"{UID(syntax).name} without a decoder"
         with encapsulation.without_decoders(syntax), check.refuses("IMG-1404", name) as caught:
             check_syntax(location, file="a file")
-        packages = set(caught.diagnostic.fields["packages"])
+        packages = set(evidence(caught).get("packages", ()))
         check.true(
             f"{name}: packages by the names that pip knows",
             bool(packages) and packages <= _PACKAGES,
