@@ -62,26 +62,15 @@ def read_datasets(datasets: Sequence[Dataset]) -> Volume:
 
 def _mosaics(*times_ms: Sequence[float] | None, phantom: Phantom = _RUN) -> list[Dataset]:
     """A mosaic for each of `times_ms`, which are those of its tiles."""
-    scans = []
-    for t, times in enumerate(times_ms):
+    left = iter(times_ms)
 
-        def entries(
-            image: dict[str, Sequence[str]],
-            series: dict[str, Sequence[str]],
-            times: Sequence[float] | None = times,
-        ) -> None:
-            image["MosaicRefAcqTimes"] = [f"{time:.8f}" for time in times or ()]
-            protocol = series["MrPhoenixProtocol"][0]
-            series["MrPhoenixProtocol"] = [
-                protocol.replace(
-                    "### ASCCONV END",
-                    "sSliceArray.ucMode\t = \t4\nlDelayTimeInTR\t = \t500000\n### ASCCONV END",
-                )
-            ]
+    def entries(image: dict[str, Sequence[str]], series: dict[str, Sequence[str]]) -> None:
+        image["MosaicRefAcqTimes"] = [f"{time:.8f}" for time in next(left) or ()]
+        asked = "sSliceArray.ucMode\t = \t4\nlDelayTimeInTR\t = \t500000\n### ASCCONV END"
+        protocol = series["MrPhoenixProtocol"][0]
+        series["MrPhoenixProtocol"] = [protocol.replace("### ASCCONV END", asked)]
 
-        whole = replace(phantom, volumes=len(times_ms))
-        scans.append(vendor_forms.mosaics(whole, entries=entries)[t])
-    return scans
+    return vendor_forms.mosaics(replace(phantom, volumes=len(times_ms)), entries=entries)
 
 
 # -- slices of their own -------------------------------------------------------------------------
