@@ -17,7 +17,6 @@ from numbat_imaging.geometry.grid import Grid, compare_with_tags, fit_grid, sing
 from numbat_imaging.geometry.tolerances import DEFAULT_TOLERANCES, Tolerances
 from numbat_imaging.intake.account import scan
 from numbat_imaging.intake.files import FileRef
-from numbat_imaging.intake.headers import read_header
 from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_imaging.series.forms.siemens_mosaic import Direction
 from numbat_imaging.series.fourth_axis import FourthAxis
@@ -28,7 +27,7 @@ from numbat_imaging.series.grouping import (
     prepare_stack,
     stacks_of,
 )
-from numbat_imaging.series.instance import Instance, instances_from_header, slice_dataset
+from numbat_imaging.series.instance import Instance, described_slice, instances_from_header
 from numbat_imaging.series.slice_timing import UNTIMED, Timing, stack_timing
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.padding import PaddingWatch, Range, padded
@@ -253,9 +252,7 @@ def volume_from_stack(
     )
     block = _read_block(members, scale, watch, progress)
     found += watch.notices()
-    header = read_header(members[0].ref)
-    assert header is not None
-    described = slice_dataset(header, members[0])
+    described = described_slice(members[0])
     axis = prepared.arrangement.axis
     timing, about_timing = stack_timing(
         prepared.arrangement.volumes, described, axis=None if axis is None else axis.name
@@ -420,7 +417,9 @@ def _read_block(
     # Decoders and file reads release the interpreter; two threads hide the wait for the disk.
     done = 0
     with ThreadPoolExecutor(max_workers=2) as pool:
-        for count in pool.map(fill, files.values()):
+        # One file needs no second thread.
+        run = pool.map if len(files) > 1 else map
+        for count in run(fill, files.values()):
             done += count
             if progress is not None:
                 progress(done)

@@ -10,10 +10,10 @@ Source: PS3.5 §6.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from pydicom import Dataset
 from pydicom.datadict import dictionary_VR, keyword_for_tag, tag_for_keyword
@@ -38,6 +38,7 @@ from numbat_imaging.intake.structure import (
 from numbat_registries import Diagnostic, notice, refuse
 
 Key = str | int
+T = TypeVar("T")
 
 _ONE_BYTE_TEXT = frozenset({"AE", "AS", "CS", "DA", "DS", "DT", "IS", "TM", "UI", "UR"})
 _CHARSET_TEXT = frozenset({"LO", "LT", "PN", "SH", "ST", "UC", "UT"})
@@ -176,22 +177,78 @@ def sequence(ds: Dataset, keyword: Key) -> list[Dataset]:
 RawItem = tuple[dict[BaseTag, Any], Syntax]
 
 
-def raw_items(found: RawDataElement, ds: Dataset) -> list[RawItem]:
-    """The items of a sequence element without data sets built of them.
+class RawItems:
+    """The items of a sequence element, each found at once and decoded when it is asked for.
 
     `ds` is for the words of a refusal alone. Raises IMG-1012.
     """
-    tag = found.tag
-    if found.VR not in ("SQ", "UN", None):
-        _refuse(ds, tag, "no sequence where one belongs")
-    try:
-        return _items(found)
-    except Short:
-        _refuse(ds, tag, "the sequence ends inside an item")
-    except Broken as broken:
-        _refuse(ds, tag, broken.reason)
-    except Exceeded as beyond:
-        _refuse(ds, tag, f"more {beyond.what} than {beyond.limit}")
+
+    def __init__(self, element: RawDataElement, ds: Dataset) -> None:
+        self.element, self._ds = element, ds
+        if element.VR not in ("SQ", "UN", None):
+            _refuse(ds, element.tag, "no sequence where one belongs")
+        self._syntax = Syntax(element.is_implicit_VR, element.is_little_endian)
+        self._places = self._told(self._find_places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int) -> RawItem:
+        return self._told(lambda: self._decoded(*self._places[number]))
+
+    def all(self) -> list[RawItem]:
+        """Every item."""
+        return self._told(lambda: [self._decoded(*place) for place in self._places])
+
+    def _told(self, read: Callable[[], T]) -> T:
+        tag = self.element.tag
+        try:
+            return read()
+        except Short:
+            _refuse(self._ds, tag, "the sequence ends inside an item")
+        except Broken as broken:
+            _refuse(self._ds, tag, broken.reason)
+        except Exceeded as beyond:
+            _refuse(self._ds, tag, f"more {beyond.what} than {beyond.limit}")
+
+    def _find_places(self) -> list[tuple[int, int]]:
+        value = self.element.value or b""
+        implicit, little = self._syntax
+        skip = Skip(value, little, DEFAULT_LIMITS, self.element.value_tell)
+        if self.element.VR == "UN" and len(value) >= 16:
+            implicit = skip.looks_implicit(0)
+            self._syntax = Syntax(implicit, little)
+        places: list[tuple[int, int]] = []
+        position = 0
+        while position < len(value):
+            tag, length = skip.tag_length(position)
+            if tag == SEQUENCE_END:
+                break
+            if tag != ITEM:
+                raise Broken("a sequence holds something that is no item", offset=position)
+            start = position + 8
+            if length == UNDEFINED:
+                position = skip.item(start, self.element.tag, implicit, 1)
+                stop = position - 8
+            else:
+                position = stop = start + length
+            if stop > len(value):
+                raise Short(stop)
+            places.append((start, stop))
+            if len(places) > DEFAULT_LIMITS.items:
+                raise Exceeded("items", measured=len(places), limit=DEFAULT_LIMITS.items)
+        return places
+
+    def _decoded(self, start: int, stop: int) -> RawItem:
+        value = self.element.value or b""
+        walk = Walk(self._syntax, DEFAULT_LIMITS, nested=True)
+        walk.run(value[start:stop], complete=True)
+        return walk.found, walk.syntax
+
+
+def raw_items(element: RawDataElement, ds: Dataset) -> list[RawItem]:
+    """The items of a sequence element without data sets built of them; raises IMG-1012."""
+    return RawItems(element, ds).all()
 
 
 def tags(ds: Dataset, keyword: Key) -> tuple[int, ...]:
@@ -453,37 +510,6 @@ def _check_uid(ds: Dataset, tag: BaseTag, value: str) -> None:
         _refuse(ds, tag, "a UID with characters other than digits and dots")
     if value[0] == "." or value[-1] == "." or ".." in value:
         _refuse(ds, tag, "a UID with an empty component")
-
-
-def _items(found: RawDataElement) -> list[RawItem]:
-    value = found.value or b""
-    little = found.is_little_endian
-    skip = Skip(value, little, DEFAULT_LIMITS, found.value_tell)
-    implicit = found.is_implicit_VR
-    if found.VR == "UN" and len(value) >= 16:
-        implicit = skip.looks_implicit(0)
-    items: list[RawItem] = []
-    position = 0
-    while position < len(value):
-        tag, length = skip.tag_length(position)
-        if tag == SEQUENCE_END:
-            break
-        if tag != ITEM:
-            raise Broken("a sequence holds something that is no item", offset=position)
-        start = position + 8
-        if length == UNDEFINED:
-            position = skip.item(start, found.tag, implicit, 1)
-            stop = position - 8
-        else:
-            position = stop = start + length
-        if stop > len(value):
-            raise Short(stop)
-        walk = Walk(Syntax(implicit, little), DEFAULT_LIMITS, nested=True)
-        walk.run(value[start:stop], complete=True)
-        items.append((walk.found, walk.syntax))
-        if len(items) > DEFAULT_LIMITS.items:
-            raise Exceeded("items", measured=len(items), limit=DEFAULT_LIMITS.items)
-    return items
 
 
 def _item(found: RawItem, encodings: tuple[str, ...]) -> Dataset:

@@ -18,11 +18,12 @@ class Limits:
     Sizes in bytes. `header_bytes` bounds everything before the pixel data; `elements` the data
     elements walked in one header, `dataset_elements` those of one data set or item; `depth` the
     nesting of sequences, `items` the items of one; `frames` the frames of one object that are told
-    apart, and `frame_elements` the elements of all their data sets together; `text_bytes` one text
-    that the standard bounds, `long_text_bytes` one that it does not. `inflated_bytes` bounds one
-    member or stream after decompression, `archive_bytes` all members of one archive together;
-    `unproven_bytes` may be allocated before it is seen that the pixels for them are there.
-    `ratio` is the largest compression ratio believed of a member or file above `ratio_floor_bytes`.
+    apart, `frame_elements` the elements of all their data sets together, and `stacks` what one
+    series is split into; `text_bytes` one text that the standard bounds, `long_text_bytes` one that
+    it does not. `inflated_bytes` bounds one member or stream after decompression, `archive_bytes`
+    all members of one archive together; `ratio` is the largest compression ratio believed of a
+    member or file above `ratio_floor_bytes`. `unproven_bytes` may be allocated before it is seen
+    that the pixels for them are there.
     """
 
     header_bytes: int = 128 << 20
@@ -32,6 +33,7 @@ class Limits:
     items: int = 1 << 17
     frames: int = 1 << 17
     frame_elements: int = 1 << 26
+    stacks: int = 1 << 10
     text_bytes: int = 1 << 16
     long_text_bytes: int = 1 << 20
     inflated_bytes: int = 4 << 30

@@ -37,10 +37,14 @@ _BARE = ElementMap(True, True, (), ())
 
 @dataclass(frozen=True, slots=True)
 class Bomb:
-    """A named bomb: `write` puts it into a folder."""
+    """A named bomb: `write` puts it into a folder; `outcome` is the code that refuses it.
+
+    `outcome` is "value" where what makes it a bomb is never looked at.
+    """
 
     name: str
     write: Callable[[Path], None]
+    outcome: str
 
 
 def _element(tag: int, vr: str, value: bytes | str | Sequence[int]) -> bytes:
@@ -118,12 +122,14 @@ def _part10(body: bytes, syntax: str) -> bytes:
     return bytes(128) + b"DICM" + _element(0x00020000, "UL", (len(meta),)) + meta + body
 
 
-def _frame_group(position: str, orientation: str = "1\\0\\0\\0\\1\\0") -> bytes:
+def _frame_group(
+    position: str, orientation: str = "1\\0\\0\\0\\1\\0", spacing: str = "1\\1"
+) -> bytes:
     return b"".join(
         (
             _sequence(0x00209113, _element(0x00200032, "DS", position)),
             _sequence(0x00209116, _element(0x00200037, "DS", orientation)),
-            _sequence(0x00289110, _element(0x00280030, "DS", "1\\1")),
+            _sequence(0x00289110, _element(0x00280030, "DS", spacing)),
         )
     )
 
@@ -291,7 +297,7 @@ def _modality_table(*descriptor: int) -> bytes:
 def _real_world(first: int, last: int) -> bytes:
     mapping = _element(0x00409211, "US", (last,)) + _element(0x00409216, "US", (first,))
     mapping += _element(0x00409212, "FD", pack("<2d", 1.0, 2.0))
-    return image(_sequence(0x00409096, *[mapping] * 20_000))
+    return image(_sequence(0x00409096, *[mapping] * 5_000))
 
 
 def _offset_tables() -> bytes:
@@ -318,11 +324,12 @@ def _extended_offsets() -> bytes:
 
 def _turned(count: int) -> list[bytes]:
     """Frames that share no orientation."""
-    steps = [3.1 * number / count for number in range(count)]
-    return [
-        _frame_group("0\\0\\0", f"{cos(a):.9f}\\{sin(a):.9f}\\0\\{-sin(a):.9f}\\{cos(a):.9f}\\0")
-        for a in steps
-    ]
+    found = []
+    for number in range(count):
+        c, s = cos(3.1 * number / count), sin(3.1 * number / count)
+        cosines = f"{c:.9f}\\{s:.9f}\\0\\{-s:.9f}\\{c:.9f}\\0"
+        found.append(_frame_group("0\\0\\0", cosines, "1000\\1000"))
+    return found
 
 
 def _same_place(count: int) -> list[bytes]:
@@ -337,62 +344,80 @@ def _dimensions(count: int) -> bytes:
     return _enhanced([group] * count, _sequence(0x00209222, *[pointer] * 5000))
 
 
-def _file(name: str, content: Callable[[], bytes]) -> Bomb:
-    return Bomb(name, lambda folder: _written(folder, content()))
+def _file(outcome: str, name: str, content: Callable[[], bytes]) -> Bomb:
+    return Bomb(name, lambda folder: _written(folder, content()), outcome)
 
 
 def _written(folder: Path, content: bytes) -> None:
     (folder / "bomb.dcm").write_bytes(content)
 
 
-_SMALL = {"rows": 65535, "columns": 65535}
-
-
 def _claims(syntax: str, code: bytes) -> bytes:
-    return image(pixels=_fragments(code), syntax=syntax, **_SMALL)  # type: ignore[arg-type]
+    return _vast(_fragments(code), syntax=syntax)
+
+
+def _vast(pixels: bytes, *, syntax: str = _EXPLICIT) -> bytes:
+    """65,535 rows and columns, whatever the pixels are."""
+    return image(pixels=pixels, syntax=syntax, rows=65535, columns=65535)
 
 
 BOMBS: dict[str, Bomb] = {
     bomb.name: bomb
     for bomb in (
-        _file("gzip: 2 GiB of pixels", _gzip_pixels),
-        _file("gzip: an element of 1 GiB in the header", _gzip_header),
-        _file("gzip: zeros, no DICOM", lambda: _zeros_behind(b"")),
-        _file("deflate: 512 MiB of pixels", _deflated),
-        Bomb("zip: 64 MiB in one member", _zip),
-        Bomb("zip: 60 archives of 48 MiB in one", _zips_in_zips),
+        _file("IMG-1007", "gzip: 2 GiB of pixels", _gzip_pixels),
+        _file("IMG-1013", "gzip: an element of 1 GiB in the header", _gzip_header),
+        _file("IMG-1801", "gzip: zeros, no DICOM", lambda: _zeros_behind(b"")),
+        _file("IMG-1007", "deflate: 512 MiB of pixels", _deflated),
+        Bomb("zip: 64 MiB in one member", _zip, "IMG-1007"),
+        Bomb("zip: 60 archives of 48 MiB in one", _zips_in_zips, "IMG-1007"),
         _file(
+            "IMG-1013",
             "10,000 sequences of undefined length inside one another",
             lambda: _nested(10_000, defined=False),
         ),
         _file(
+            "value",
             "2,000 sequences of known length inside one another",
             lambda: _nested(2_000, defined=True),
         ),
-        _file("a million empty items in a sequence", lambda: _empty_items(0x00081140)),
-        _file("a million empty functional groups", lambda: _empty_items(0x52009230)),
-        _file("a million empty shared groups", lambda: _empty_items(0x52009229)),
-        _file("a million empty real-world mappings", lambda: _empty_items(0x00409096)),
-        _file("a million empty elements", _empty_elements),
-        _file("100,000 frames of 30,000 elements", _frames_by_elements),
-        _file("a million groups for a million frames", lambda: _enhanced([b""] * _MANY)),
-        _file("2^31 - 1 frames of nothing", lambda: image(_element(0x00280008, "IS", str(_HUGE)))),
+        _file("value", "a million empty items in a sequence", lambda: _empty_items(0x00081140)),
+        _file("IMG-1012", "a million empty functional groups", lambda: _empty_items(0x52009230)),
+        _file("IMG-1310", "a million empty shared groups", lambda: _empty_items(0x52009229)),
+        _file("value", "a million empty real-world mappings", lambda: _empty_items(0x00409096)),
+        _file("IMG-1013", "a million empty elements", _empty_elements),
+        _file("IMG-1013", "100,000 frames of 30,000 elements", _frames_by_elements),
         _file(
+            "IMG-1012", "a million groups for a million frames", lambda: _enhanced([b""] * _MANY)
+        ),
+        _file(
+            "IMG-1601",
+            "2^31 - 1 frames of nothing",
+            lambda: image(_element(0x00280008, "IS", str(_HUGE))),
+        ),
+        _file(
+            "IMG-1310",
             "2^31 - 1 frames in enhanced",
             lambda: _enhanced([_frame_group("0\\0\\0")], frames=_HUGE),
         ),
         _file(
+            "IMG-1601",
             "2^31 - 1 frames in one fragment",
             lambda: image(
                 _element(0x00280008, "IS", str(_HUGE)), pixels=_fragments(b"\0\0"), syntax=_RLE
             ),
         ),
-        _file("65,535 rows and columns in 8 bytes", lambda: image(pixels=_pixels(8), **_SMALL)),
         _file(
-            "65,535 rows and columns, length 4 GiB",
-            lambda: image(pixels=_pixels(8, length=0xFFFFFFFE), **_SMALL),
+            "IMG-1401",
+            "65,535 rows and columns in 8 bytes",
+            lambda: _vast(_pixels(8)),
         ),
         _file(
+            "IMG-1401",
+            "65,535 rows and columns, length 4 GiB",
+            lambda: _vast(_pixels(8, length=0xFFFFFFFE)),
+        ),
+        _file(
+            "IMG-1419",
             "30,000 rows and columns in RLE",
             lambda: image(
                 pixels=_fragments(pack("<16I", 2, 64, 70, *[0] * 13) + b"\x81\0" * 6),
@@ -402,48 +427,66 @@ BOMBS: dict[str, Bomb] = {
             ),
         ),
         _file(
+            "IMG-1401",
             "65,535 rows and columns in RLE",
             lambda: _claims(_RLE, pack("<16I", 2, 64, 70, *[0] * 13) + b"\x81\0" * 6),
         ),
         _file(
-            "65,535 rows and columns in JPEG", lambda: _claims(_JPEG, _sof(0xC0, 65535, 65535, 8))
+            "IMG-1401",
+            "65,535 rows and columns in JPEG",
+            lambda: _claims(_JPEG, _sof(0xC0, 65535, 65535, 8)),
         ),
         _file(
+            "IMG-1401",
             "65,535 rows and columns in JPEG-LS",
             lambda: _claims(_JPEG_LS, _sof(0xF7, 65535, 65535, 16)),
         ),
         _file(
-            "65,535 rows and columns in JPEG 2000", lambda: _claims(_JPEG_2000, _siz(65535, 65535))
+            "IMG-1401",
+            "65,535 rows and columns in JPEG 2000",
+            lambda: _claims(_JPEG_2000, _siz(65535, 65535)),
         ),
         _file(
+            "IMG-1419",
             "30,000 rows and columns in JPEG 2000",
             lambda: image(
                 pixels=_fragments(_siz(30000, 30000)), syntax=_JPEG_2000, rows=30000, columns=30000
             ),
         ),
         _file(
+            "IMG-1415",
             "a large code stream for a small image in JPEG 2000",
             lambda: image(pixels=_fragments(_siz(30000, 30000)), syntax=_JPEG_2000),
         ),
         _file(
+            "IMG-1414",
             "a large code stream for a small image in JPEG-LS",
             lambda: image(pixels=_fragments(_sof(0xF7, 30000, 30000, 16)), syntax=_JPEG_LS),
         ),
-        _file("a million fragments", lambda: image(pixels=_fragments(*[b""] * _MANY), syntax=_RLE)),
-        _file("a million offsets that lie", _offset_tables),
-        _file("extended offsets beyond the world", _extended_offsets),
         _file(
+            "IMG-1411",
+            "a million fragments",
+            lambda: image(pixels=_fragments(*[b""] * _MANY), syntax=_RLE),
+        ),
+        _file("IMG-1601", "a million offsets that lie", _offset_tables),
+        _file("IMG-1601", "extended offsets beyond the world", _extended_offsets),
+        _file(
+            "IMG-1012",
             "an image type of 100,000 values",
             lambda: image(_element(0x00080008, "CS", "A\\" * 100_000 + "A")),
         ),
         _file(
+            "IMG-1012",
             "a position of 100,000 values",
             lambda: image(_element(0x00200032, "DS", "1\\" * 100_000 + "1")),
         ),
         _file(
-            "a patient name of 16 MB", lambda: image(_element(0x00100010, "PN", "A=^" * (5 << 20)))
+            "IMG-1012",
+            "a patient name of 16 MB",
+            lambda: image(_element(0x00100010, "PN", "A=^" * (5 << 20))),
         ),
         _file(
+            "IMG-1012",
             "a patient name of escapes",
             lambda: image(
                 _element(0x00080005, "CS", "\\ISO 2022 IR 87"),
@@ -451,18 +494,23 @@ BOMBS: dict[str, Bomb] = {
             ),
         ),
         _file(
+            "IMG-1012",
             "a series number of a million digits",
             lambda: image(_element(0x00200011, "IS", "9" * _MANY)),
         ),
-        _file("CSA: 2^31 tags", lambda: _mosaic(_HUGE, 1)),
-        _file("CSA: 2^31 items in a tag", lambda: _mosaic(1, _HUGE)),
-        _file("CSA: negative counts", lambda: _mosaic(0xFFFFFFFF, -1)),
-        _file("a palette of 65,536 entries in 2 bytes", lambda: _palette(0, 0, 16)),
-        _file("a palette of 99 bits", lambda: _palette(65535, 65535, 99)),
-        _file("a modality table of 65,536 entries in 2 bytes", lambda: _modality_table(0, 0, 16)),
-        _file("20,000 real-world tables", lambda: _real_world(0, 65535)),
-        _file("4,000 frames of 4,000 orientations", lambda: _enhanced(_turned(4000))),
-        _file("10,000 frames at one place", lambda: _enhanced(_same_place(10_000))),
-        _file("index values of 5,000 dimensions", lambda: _dimensions(400)),
+        _file("IMG-1606", "CSA: 2^31 tags", lambda: _mosaic(_HUGE, 1)),
+        _file("IMG-1606", "CSA: 2^31 items in a tag", lambda: _mosaic(1, _HUGE)),
+        _file("IMG-1606", "CSA: negative counts", lambda: _mosaic(0xFFFFFFFF, -1)),
+        _file("IMG-1418", "a palette of 65,536 entries in 2 bytes", lambda: _palette(0, 0, 16)),
+        _file("IMG-1418", "a palette of 99 bits", lambda: _palette(65535, 65535, 99)),
+        _file(
+            "IMG-1508",
+            "a modality table of 65,536 entries in 2 bytes",
+            lambda: _modality_table(0, 0, 16),
+        ),
+        _file("value", "5,000 real-world tables", lambda: _real_world(0, 65535)),
+        _file("IMG-1013", "3,000 frames of 3,000 orientations", lambda: _enhanced(_turned(3000))),
+        _file("IMG-1302", "10,000 frames at one place", lambda: _enhanced(_same_place(10_000))),
+        _file("IMG-1302", "index values of 5,000 dimensions", lambda: _dimensions(400)),
     )
 }

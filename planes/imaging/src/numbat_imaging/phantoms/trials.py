@@ -37,8 +37,9 @@ class Outcome:
     """What came of case `number`.
 
     `kind`: value, refusal, untyped, hang, memory or crash; `detail` is the code of a refusal, or
-    where an exception arose. `seconds` are those of work, not of waiting. `grown_bytes` is how far the peak of resident memory lay above what
-    the process held before; 0 where the system does not tell.
+    where an exception arose. `seconds` are those of work, not of waiting. `grown_bytes` is how far
+    the peak of resident memory lay above what the process held before; 0 where the system does not
+    tell.
     """
 
     number: int

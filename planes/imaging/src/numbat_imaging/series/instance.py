@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from pydicom import Dataset
 
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.files import FileRef
-from numbat_imaging.intake.headers import Header, PixelLocation
+from numbat_imaging.intake.headers import Header, PixelLocation, read_header
 from numbat_imaging.series.forms.dimensions import check_moments, dimension_names, dimension_values
 from numbat_imaging.series.forms.frame_offsets import offset_datasets
 from numbat_imaging.series.forms.functional_groups import (
@@ -29,6 +31,8 @@ from numbat_imaging.values.padding import Range, padding_of
 from numbat_imaging.values.scales import Scales
 from numbat_imaging.values.stated import scales_of
 from numbat_registries import refuse
+
+_ENHANCED = "enhanced multi-frame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,26 @@ def slice_dataset(header: Header, instance: Instance) -> Dataset:
     return frame_dataset(ds, frame=instance.frame, file=header.ref.label)
 
 
+def described_slice(instance: Instance) -> Dataset:
+    """The data set that describes one slice alone, read from its file."""
+    ref = instance.ref
+    if instance.form != _ENHANCED:
+        header = read_header(ref)
+        assert header is not None
+        return slice_dataset(header, instance)
+    state = os.stat(ref.path)
+    return slice_dataset(_header_of_frames(ref, state.st_mtime_ns, state.st_size), instance)
+
+
+@lru_cache(maxsize=1)
+def _header_of_frames(ref: FileRef, modified_ns: int, size_bytes: int) -> Header:
+    # One file may hold a thousand stacks, and its header megabytes; what is given away of it is a
+    # data set of each frame's own.
+    header = read_header(ref)
+    assert header is not None
+    return header
+
+
 def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[Instance]:
     file = header.ref.label
     names = dimension_names(header.dataset)
@@ -192,7 +216,7 @@ def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[I
             **_moment(ds),
             position_lps_mm=elements.decimals(ds, "ImagePositionPatient", count=3),
             stack_id=elements.text(ds, "StackID") or "",
-            form="enhanced multi-frame",
+            form=_ENHANCED,
             frame=frame,
             dimensions=dimension_values(ds, names, frame=frame, file=file),
         )

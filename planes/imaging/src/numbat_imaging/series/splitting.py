@@ -9,6 +9,7 @@ import numpy as np
 
 from numbat_imaging.geometry.orientation import corner_displacements_mm
 from numbat_imaging.geometry.tolerances import Tolerances
+from numbat_imaging.intake.limits import DEFAULT_LIMITS
 from numbat_imaging.series.instance import Instance
 from numbat_registries import refuse
 
@@ -51,7 +52,7 @@ def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[
     """The stacks of one series, in order of their first instance number.
 
     Raises IMG-1204 when images of one orientation have different PixelSpacing: a stack that lacks
-    them would look complete.
+    them would look complete; IMG-1013 for more stacks than are believed.
     """
     groups: dict[tuple[str, ...], list[Instance]] = {}
     orientations = _Orientations(tolerances)
@@ -59,6 +60,15 @@ def split_stacks(instances: Sequence[Instance], tolerances: Tolerances) -> list[
         turned = orientations.index(instance)
         key = (*(value(instance) for _, value in _KEYS), turned)
         groups.setdefault(key, []).append(instance)
+        if len(groups) > DEFAULT_LIMITS.stacks:
+            # Each would be a volume of its own.
+            raise refuse(
+                "IMG-1013",
+                file=instance.ref.label,
+                what="stacks in one series",
+                measured=len(groups),
+                limit=DEFAULT_LIMITS.stacks,
+            )
     names = [*(name for name, _ in _KEYS), "orientation"]
     varying = [p for p in range(len(names)) if len({key[p] for key in groups}) > 1]
     stacks = [

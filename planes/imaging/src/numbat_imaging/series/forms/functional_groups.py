@@ -146,9 +146,28 @@ def check_frames(frames: int, *, elements_of_each: int, file: str) -> None:
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
     """The flat data set of one frame, as `frame_datasets` gives it."""
     known: Known = {}
-    groups = _items(ds, _PER_FRAME)
-    base = _shared(ds, known, frames=len(groups), file=file)
-    return _frame(ds, base, groups[frame], known)
+    element = ds.get_item(_PER_FRAME, keep_deferred=True) if _PER_FRAME in ds else None
+    if isinstance(element, RawDataElement):
+        # Of the other frames no more is read than where they lie.
+        groups = _raw_groups(element, ds)
+        frames, group = len(groups), groups[frame][0]
+    else:
+        items = _items(ds, _PER_FRAME)
+        frames, group = len(items), items[frame]
+    base = _shared(ds, known, frames=frames, file=file)
+    return _frame(ds, base, group, known)
+
+
+def _raw_groups(element: RawDataElement, ds: Dataset) -> elements.RawItems:
+    # A file of many stacks is asked for a frame of each, one after the other.
+    global _latest
+    latest = _latest
+    if latest is None or latest.element.value is not element.value:
+        latest = _latest = elements.RawItems(element, ds)
+    return latest
+
+
+_latest: elements.RawItems | None = None
 
 
 def _items(ds: Dataset, tag: BaseTag) -> list[Elements]:
