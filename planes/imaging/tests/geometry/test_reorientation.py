@@ -12,6 +12,7 @@ from numbat_imaging import reorient
 from numbat_imaging.gates._volumes import CODES, GRIDS, numbered, places, volume_on
 from numbat_imaging.geometry.placement import axis_code
 from numbat_imaging.geometry.reorientation import inverse, turn_since_read, turned
+from numbat_imaging.output.contact_sheet import contact_sheet
 from numbat_registries import Refusal
 
 RAS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -63,6 +64,16 @@ def test_a_turn_and_its_inverse(code: str) -> None:
     back = tuple(step for step in since if step is not None)
     assert np.array_equal(turned(reorient(volume, code), back).voxels, volume.voxels)
     assert np.array_equal(turned(volume, inverse(back)).voxels, reorient(volume, code).voxels)
+
+
+def test_a_sheared_volume_is_pictured_by_its_rectangles() -> None:
+    volume = volume_on(numbered((9, 8, 7)), GRIDS["sheared"])
+    swapped = reorient(volume, axis_code(GRIDS["sheared"])[::-1])
+    assert swapped.voxels.shape == (7, 8, 9)
+    before, after = (np.asarray(contact_sheet(shown, tile_px=120)) for shown in (volume, swapped))
+    below_title = slice(26, None)
+    width = min(before.shape[1], after.shape[1])
+    assert np.array_equal(before[below_title, :width], after[below_title, :width])
 
 
 @pytest.mark.parametrize("axes", ["", "RA", "LPSL", "RLS", "ras", "RAX"])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from numbat_imaging.geometry.orientation import axis_letters, plane_name
+from numbat_imaging.geometry.reorientation import UNTURNED, turned, upright_turn
 from numbat_imaging.intake import elements
 
 if TYPE_CHECKING:
@@ -43,14 +44,19 @@ def contact_sheet(volume: Volume, *, slices: int = 20, tile_px: int = 180) -> Im
 
     Every picture has the volume's true proportions in mm; in the side views each slice lies where
     the affine puts it, so that a sheared stack looks sheared. Letters name the patient direction of
-    each edge. The title names no patient and no description.
+    each edge. The title names no patient and no description. Of a sheared volume that was turned so
+    that its slices are no rectangles, two axes are swapped back, and the title says which.
     """
+    title = _title(volume, grey_window(volume))
+    turn = upright_turn(volume.grid) if volume.grid.is_sheared else UNTURNED
+    if turn != UNTURNED:
+        volume, title = turned(volume, turn), f"{title} · {'ijk'[turn[2][0]]} and k swapped"
     window = grey_window(volume)
     rows = _chunks(_slice_tiles(volume, window, slices, tile_px), 5)
     rows.append(_side_tiles(volume, window, tile_px))
     if volume.voxels.ndim == 4:
         rows += _chunks(_volume_tiles(volume, window, tile_px), 5)
-    return _drawn(rows, _title(volume, window))
+    return _drawn(rows, title)
 
 
 def _title(volume: Volume, window: tuple[float, float]) -> str:
