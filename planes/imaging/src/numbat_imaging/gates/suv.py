@@ -12,6 +12,7 @@ import numpy as np
 
 from numbat_gates import Check, gate
 from numbat_imaging.gates._uptake import BQ_ML, DOSE_BQ, check_uptake, expected
+from numbat_imaging.gates._uptake_limits import limits
 from numbat_imaging.gates._uptake_times import times
 from numbat_imaging.phantoms import write_datasets
 from numbat_imaging.phantoms.pet import PetScan, convert_pet, suv_of
@@ -36,6 +37,7 @@ _STARTED = datetime(2020, 1, 2, 10, 10)
 def uptake(check: Check) -> None:
     _decay(check)
     times(check)
+    limits(check)
     _kinds(check)
     _units(check)
     _slopes(check)
