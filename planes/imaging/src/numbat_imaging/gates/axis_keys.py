@@ -225,8 +225,10 @@ def _two_keys(check: Check) -> None:
         for volume, pair in enumerate(("ab", "cd", "ef", "gh"))
         for place, name in enumerate(pair)
     ]
-    with check.refuses("IMG-1302", "times that restart name no order"):
+    with check.refuses("IMG-1315", "times that restart are one of two axes") as caught:
         _arranged(times)
+    if caught.diagnostic is not None:
+        check.equal("times × acquisitions", caught.diagnostic.fields["sizes"], [2, 2])
 
 
 def _mixed(check: Check) -> None:

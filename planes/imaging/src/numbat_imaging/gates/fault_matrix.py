@@ -13,8 +13,10 @@ from numbat_registries import Refusal
     title="No fault of the matrix gives a silently wrong volume",
 )
 def fault_matrix(check: Check) -> None:
-    check.at_least("faults in the matrix", len(FAULTS), 45)
-    for fault in FAULTS.values():
+    # Those of enhanced objects are judged in a gate of phase 2.
+    faults = [fault for fault in FAULTS.values() if not fault.name.startswith("enhanced-")]
+    check.at_least("faults in the matrix", len(faults), 150)
+    for fault in faults:
         _judge(check, fault)
 
 
