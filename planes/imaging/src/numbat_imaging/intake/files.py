@@ -92,7 +92,7 @@ class FileRef:
             stream, size = guarded(inflated, label, under=stream, most=most), None
         return cast(BinaryIO, stream), size
 
-    def _open_stored(self, label: str) -> tuple[IO[bytes], int | None]:
+    def _open_stored(self, label: str) -> tuple[IO[bytes], int]:
         if self.member is not None:
             return open_member(self.path, self.at, self.member, label=label)
         state = os.stat(self.path)

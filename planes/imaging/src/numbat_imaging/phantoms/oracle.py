@@ -51,7 +51,8 @@ def slice_values(ds: Dataset) -> NDArray[Any]:
     if "ModalityLUTSequence" in ds:
         item = ds.ModalityLUTSequence[0]
         entries = np.frombuffer(item.LUTData, "<u2").astype(np.float64)
-        return entries[np.clip(stored - int(item.LUTDescriptor[1]), 0, len(entries) - 1)]
+        place = np.clip(stored - int(item.LUTDescriptor[1]), 0, len(entries) - 1)
+        return np.asarray(entries[place])
     if "DoseGridScaling" in ds:
         return stored * float(ds.DoseGridScaling)
     if "RescaleSlope" not in ds:
