@@ -208,14 +208,14 @@ def _set_encoding_axes(header: Any, volume: Volume) -> None:
 
 
 def _blocks(volume: Volume, header: Any) -> Iterator[memoryview]:
-    """The bytes of a file: header, and planes with i fastest and rows flipped."""
+    """The bytes of a file: header, and planes with i fastest and rows flipped, some at a time."""
     yield memoryview(header.binaryblock.ljust(int(header["vox_offset"]), b"\0"))
     voxels = volume.voxels if volume.voxels.ndim == 4 else volume.voxels[..., None]
-    order, rows = header.endianness, -1 if volume.axes is None else 1
+    dtype, rows = voxels.dtype.newbyteorder(header.endianness), -1 if volume.axes is None else 1
+    step = max(1, _CHUNK_BYTES // (voxels[:, :, 0, 0].size * dtype.itemsize))
     for t in range(voxels.shape[3]):
-        for k in range(voxels.shape[2]):
-            plane = voxels[:, ::rows, k, t].T
-            stored = np.ascontiguousarray(plane, plane.dtype.newbyteorder(order))
+        for k in range(0, voxels.shape[2], step):
+            stored = np.ascontiguousarray(voxels[:, ::rows, k : k + step, t].T, dtype)
             yield stored.reshape(-1).view(np.uint8).data
 
 

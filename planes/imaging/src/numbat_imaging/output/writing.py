@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from os import PathLike
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from numbat_imaging.output.contact_sheet import contact_sheet
 from numbat_imaging.output.diffusion import directionless, fsl_tables
+from numbat_imaging.output.json_text import json_text
 from numbat_imaging.output.nifti import Written, affine_ras_mm, file_digest, write_file
 from numbat_imaging.output.publishing import publish
 from numbat_imaging.output.sidecar import sidecar
@@ -47,14 +47,15 @@ def write_volume(
     if volume.diffusion is not None:
         volume = replace(volume, notices=(*volume.notices, *directionless(volume.diffusion)))
     with (
-        ThreadPoolExecutor(max_workers=1) as beside,
         publish(directory, overwrite=chosen.overwrite) as publication,
+        ThreadPoolExecutor(max_workers=1) as beside,
     ):
-        digests = beside.submit(source_digests, volume)
         paths = {
             suffix: publication.path(f"{stem}{suffix}") for suffix in _suffixes(volume, chosen)
         }
         publication.retire(f"{stem}{suffix}" for suffix in SUFFIXES)
+        # Packing and reading back leave the interpreter free.
+        told = beside.submit(_write_sidecar, volume, paths[".json"], identifying=chosen.identifying)
         if volume.diffusion is not None:
             values, vectors = fsl_tables(volume.diffusion, affine_ras_mm(volume))
             paths[".bval"].write_text(values, encoding="ascii")
@@ -68,9 +69,7 @@ def write_volume(
             nifti_version=chosen.nifti_version,
             compress=chosen.compress,
         )
-        body = sidecar(volume, identifying=chosen.identifying, source_digests=digests.result())
-        text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False)
-        paths[".json"].write_text(f"{text}\n", encoding="utf-8")
+        told.result()
         written = {
             f"{stem}{suffix}": image_digest if suffix == image else file_digest(path)
             for suffix, path in paths.items()
@@ -88,6 +87,11 @@ def _suffixes(volume: Volume, options: Options) -> list[str]:
         ".nii.gz": options.compress,
     }
     return [suffix for suffix in SUFFIXES if present[suffix]]
+
+
+def _write_sidecar(volume: Volume, path: Path, *, identifying: bool) -> None:
+    body = sidecar(volume, identifying=identifying, source_digests=source_digests(volume))
+    path.write_text(f"{json_text(body)}\n", encoding="utf-8")
 
 
 def source_digests(volume: Volume) -> dict[str, str]:
