@@ -9,6 +9,7 @@ import stat
 import zipfile
 import zlib
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from numbat_imaging.intake.archives import open_member
@@ -51,10 +52,7 @@ class FileRef:
     @property
     def label(self) -> str:
         """The name for people: relative to the root that was asked for, members after "!/"."""
-        name = self.path
-        if self.root:
-            name = os.path.relpath(self.path, self.root)
-        name = name.replace(os.sep, "/").encode("utf-8", "backslashreplace").decode("utf-8")
+        name = _shown_path(self.path, self.root)
         return name if self.member is None else f"{name}!/{self.member}"
 
     @property
@@ -99,6 +97,13 @@ class FileRef:
         if not stat.S_ISREG(state.st_mode):
             raise refuse("IMG-1003", file=label, kind=kind_name(state.st_mode))
         return open(self.path, "rb", buffering=0), state.st_size
+
+
+# A file of many slices is named for each of them.
+@lru_cache(maxsize=4096)
+def _shown_path(path: str, root: str) -> str:
+    name = os.path.relpath(path, root) if root else path
+    return name.replace(os.sep, "/").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class GuardedFile(io.RawIOBase):

@@ -55,11 +55,11 @@ _MOST_REMEMBERED = 1 << 16
 _element = tuple.__new__
 
 
-def _remembered(tag: int) -> BaseTag:
-    key = BaseTag(tag)
-    if len(_TAGS) < _MOST_REMEMBERED:
-        _TAGS[tag] = key
-    return key
+def remembered(tag: int) -> BaseTag:
+    """The one object for a tag: as a key of a dictionary it is found without being compared."""
+    if len(_TAGS) >= _MOST_REMEMBERED:
+        return _TAGS.get(tag) or BaseTag(tag)
+    return _TAGS.setdefault(tag, BaseTag(tag))
 
 
 _STRUCTS = {
@@ -177,7 +177,7 @@ class Walk:
                 if position > end:
                     raise Short(position, tag=tag, length=length)
                 value = window[start:position] if length else _EMPTY[vr]
-            key = _TAGS.get(tag) or _remembered(tag)
+            key = _TAGS.get(tag) or remembered(tag)
             if tag > previous:
                 previous = tag
             elif key in found and found[key].value != value:

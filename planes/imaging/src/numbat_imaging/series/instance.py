@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -247,14 +247,18 @@ def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Itera
 
 def _tiled(whole: Instance, tiles: Sequence[Tile], *, form: str) -> tuple[Instance, ...]:
     """Each tile of an image as a slice of its own."""
+    # As `replace` does it, in half the time: a series has thousands of tiles.
+    shared: dict[str, Any] = {part.name: getattr(whole, part.name) for part in fields(whole)}
+    shared["form"] = form
     return tuple(
-        replace(
-            whole,
-            form=form,
-            window=tile.window,
-            position_lps_mm=tile.position_lps_mm,
-            slice_time_ms=tile.time_ms,
-            acquisition_time=tile.volume_time or whole.acquisition_time,
+        Instance(
+            **{
+                **shared,
+                "window": tile.window,
+                "position_lps_mm": tile.position_lps_mm,
+                "slice_time_ms": tile.time_ms,
+                "acquisition_time": tile.volume_time or whole.acquisition_time,
+            }
         )
         for tile in tiles
     )

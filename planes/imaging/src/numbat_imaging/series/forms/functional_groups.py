@@ -12,6 +12,7 @@ from pydicom.tag import BaseTag
 
 from numbat_imaging.intake import elements
 from numbat_imaging.intake.limits import DEFAULT_LIMITS
+from numbat_imaging.intake.structure import remembered
 from numbat_registries import refuse
 
 Elements = dict[BaseTag, Any]
@@ -22,7 +23,7 @@ Known = dict[tuple[BaseTag, bytes], Macro]
 def _tag(keyword: str) -> BaseTag:
     tag = tag_for_keyword(keyword)
     assert tag is not None
-    return BaseTag(tag)
+    return remembered(tag)
 
 
 _SHARED = _tag("SharedFunctionalGroupsSequence")
@@ -98,6 +99,8 @@ _ASIDE = frozenset(
     )
 )
 
+_APART = _OWN | _ASIDE
+
 _POSITION = _tag("ImagePositionPatient")
 _DIRECTION = _tag("DiffusionGradientDirectionSequence")
 
@@ -126,8 +129,18 @@ def frame_datasets(
     known: Known = {}
     base = _shared(ds, known, frames=frames, file=file)
     check_frames(frames, elements_of_each=len(base), file=file)
+    settled, settled_key = base, None
     for group in groups:
-        yield _frame(ds, base, group, known), _key(group)
+        key = _key(group)
+        if key is None:
+            yield _frame(ds, base, group, known), None
+            continue
+        # Of frames of one key, all but their own groups are merged once.
+        own = {tag: element for tag, element in group.items() if tag in _APART}
+        if key != settled_key:
+            settled, settled_key = dict(base), key
+            _merge(settled, {t: e for t, e in group.items() if t not in own}, known, ds)
+        yield _frame(ds, settled, own, known), key
 
 
 def check_frames(frames: int, *, elements_of_each: int, file: str) -> None:
@@ -205,7 +218,7 @@ def _frame(ds: Dataset, base: Elements, group: Elements, known: Known) -> Datase
 def _key(group: Elements) -> Hashable | None:
     found = []
     for tag, element in group.items():
-        if tag in _OWN or tag in _ASIDE:
+        if tag in _APART:
             continue
         if not isinstance(element, RawDataElement):
             return None
