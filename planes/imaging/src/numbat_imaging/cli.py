@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -139,19 +140,25 @@ def _tolerances(position_mm: float | None):  # type: ignore[no-untyped-def]
     return Tolerances(position_mm=position_mm, position_fraction=0.5)
 
 
+def _untold(done: int, total: int) -> None:
+    """Progress that nobody watches."""
+
+
 @contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """Progress bars on stderr; none when stderr is not a terminal or the talk is not wanted."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda says: _untold
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    console = talk_console()
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+    with Progress(*columns, console=talk_console()) as progress:
 
         def start(says: str) -> Callable[[int, int], None]:
             task = progress.add_task(says, total=None)

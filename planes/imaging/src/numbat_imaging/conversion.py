@@ -24,7 +24,6 @@ from numbat_imaging.series.grouping import Series, group_series, split_notice, s
 from numbat_imaging.series.instance import instances_from_header
 from numbat_imaging.series.splitting import Stack
 from numbat_imaging.values.scales import DEFAULT
-from numbat_imaging.values.suv import suv
 from numbat_imaging.values.suv_inputs import SuvGiven
 from numbat_imaging.volume import SET_ASIDE, Volume, square, volume_from_stack
 from numbat_registries import Diagnostic, Refusal, refuse
@@ -282,6 +281,8 @@ def convert_stack(job: Job) -> Outcome:
         if job.options.tilt == "square":
             volume = square(volume)
         if job.options.suv is not None and volume.key.modality == "PT":
+            from numbat_imaging.values.suv import suv
+
             volume = suv(volume, job.options.suv, **job.options.suv_given.to_dict())
         volume = job.options.regridding.apply(volume)
         written = write_volume(volume, Path(job.directory), job.stem, options=job.options)
