@@ -37,7 +37,7 @@ def _shifted(volume: Volume, by: float, axis: int = 0) -> TargetGrid:
 
 def _places(check: Check, volume: Volume) -> None:
     for axis, size in enumerate(volume.voxels.shape):
-        for by in (0.49, -0.49):
+        for by in (0.49, -0.49, 0.5, -0.5):
             found = resample_to(volume, _shifted(volume, by, axis))
             check.true(f"{by} voxels along axis {axis} is inside", found.padding_mask() is None)
         for by in (0.51, -0.51, size - 0.6, 0.6 - size):
@@ -131,10 +131,20 @@ def _requests(check: Check, volume: Volume) -> None:
     for shape in ((3, 3), (3, 3, 0), (3, 3, 3, 3)):
         with check.refuses("IMG-1224", f"shape {shape}"):
             resample_to(volume, replace(own, shape=shape))  # type: ignore[arg-type]
+    small = np.diag([0.01, 0.01, 0.01, 1.0])
+    small[:3, 3] = volume.at_lps_mm((3, 3, 3))
+    found = resample_to(volume, TargetGrid(small, (2, 2, 2), frame_of(volume)))
+    check.close(
+        "small voxels are no flat ones",
+        measured=found.grid.spacing_mm,
+        required=[0.01] * 3,
+        atol=1e-12,
+    )
     for spacing in (1e-3, 1e-300):
         with check.refuses("IMG-1223", f"voxels of {spacing} mm"):
             resample(volume, spacing_mm=spacing)
-    for kind, size in (("linear", 8 * 7 * 6 * 4), ("nearest", 8 * 7 * 6 * 2)):
+    volume = replace(volume, voxels=np.stack([volume.voxels] * 3, axis=-1))
+    for kind, size in (("linear", 3 * 8 * 7 * 6 * 4), ("nearest", 3 * 8 * 7 * 6 * 2)):
         options = {"interpolation": kind}
         resample_to(volume, own, max_volume_bytes=size, **options)  # type: ignore[arg-type]
         with check.refuses("IMG-1223", f"one byte less, {kind}") as caught:
@@ -201,6 +211,9 @@ def _told(check: Check, volume: Volume) -> None:
     check.close(
         "no residuals", measured=found.grid.residuals_mm, required=np.zeros((6, 3)), atol=0.0
     )
+    lowered = resample(volume, spacing_mm=(1.0, 3.0, 2.5)).notices[-1].fields["sigma_mm"]
+    required = [0.0, 1.5 * np.sqrt(3 / (8 * np.log(2))), 0.0]
+    check.close("the low-pass in mm", measured=lowered, required=required, atol=1e-6, unit="mm")
     onto = resample_to(volume, reorient(volume, "RAS"))
     check.equal("the axes of the other volume", onto.axes, "RAS")
     check.equal(

@@ -15,6 +15,7 @@ from numbat_imaging.gates._splines import resampled
 from numbat_imaging.gates._turning import PLAIN, RAS, RGB, code_of, turning
 from numbat_imaging.gates._volumes import (
     GRIDS,
+    SPACING,
     affine_of,
     numbered,
     places,
@@ -51,6 +52,8 @@ def regridding(check: Check) -> None:
     _definitions(check)
     _fields(check)
     _field_of_view(check)
+    _thin(check)
+    _shear(check)
     _labels(check)
     _aliases(check)
     _waves(check)
@@ -197,6 +200,43 @@ def _field_of_view(check: Check) -> None:
         )
 
 
+def _thin(check: Check) -> None:
+    """One slice has its value through its whole thickness; two slices are mirrored at each."""
+    for slices in (1, 2):
+        voxels = np.random.default_rng(slices).normal(size=(6, 5, slices))
+        volume = volume_on(voxels, GRIDS["oblique"], scale=PLAIN)
+        for kind in _SPLINES:
+            found = resample(volume, spacing_mm=(1.0, 1.5, 0.9), interpolation=kind)
+            required, _ = resampled(
+                voxels,
+                GRIDS["oblique"],
+                found.affine_lps_mm,
+                found.voxels.shape,
+                cubic=kind == "cubic",
+                smooth=True,
+            )
+            check.close(
+                f"{slices} thick slices, {kind}",
+                measured=found.voxels,
+                required=required,
+                atol=1e-9,
+            )
+
+
+def _shear(check: Check) -> None:
+    """A grid counts as sheared where an edge slides by more than the tolerance along another."""
+    volume = volume_on(numbered((6, 5, 4), np.float32), GRIDS["axial"], scale=PLAIN)
+    edges_mm = SPACING * (5, 4, 3)
+    for axis, along in ((2, 0), (2, 1), (1, 0), (0, 1), (0, 2), (1, 2)):
+        for slide_mm, is_sheared in ((0.0, False), (0.045, False), (0.055, True), (0.2, True)):
+            affine = GRIDS["axial"].copy()
+            longest_mm = max(edges_mm[axis], edges_mm[along])
+            affine[along, axis] += slide_mm / longest_mm * SPACING[axis]
+            found = resample_to(volume, _target(volume, affine, (6, 5, 4)))
+            where = f"{'ijk'[axis]} slides {slide_mm} mm along {'ijk'[along]}"
+            check.equal(where, found.grid.is_sheared, is_sheared)
+
+
 def _middle(volume: Volume) -> Array:
     half = (np.array(volume.voxels.shape[:3]) - 1) / 2
     return volume.at_lps_mm(half.tolist())
@@ -222,6 +262,12 @@ def _labels(check: Check) -> None:
             (found.voxels.dtype, found.scale),
             (voxels.dtype, _SCALE),
         )
+    both = np.stack([voxels, voxels[::-1]], axis=-1)
+    moved = resample(volume_on(both, GRIDS["axial"]), spacing_mm=1.1, interpolation="nearest")
+    for t in range(2):
+        alone = volume_on(both[..., t], GRIDS["axial"])
+        required = resample(alone, spacing_mm=1.1, interpolation="nearest").voxels
+        check.equal(f"labels of volume {t}", moved.voxels[..., t], required)
     volume = volume_on(voxels, GRIDS["axial"])
     twice = resample(volume, spacing_mm=(2.0, 3.0, 5.0), interpolation="nearest")
     # Along j, centres lie on edges of old voxels: the upper one, all over.
