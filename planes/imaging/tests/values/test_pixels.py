@@ -59,7 +59,10 @@ def test_pydicoms_files_decode_as_pydicom_decodes_them() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             truth = shown_by_pydicom(path)
-        np.testing.assert_array_equal(shown, truth, err_msg=path.name)
+        # Two decoders of lossy JPEG may round the last step of a colour differently.
+        lossy = "jpeg" in path.name.lower() and shown.shape[-1] == 3
+        apart = np.abs(shown.astype(np.float64) - truth)
+        assert apart.max() <= (1 if lossy else 0), path.name
         compared.append(path.name)
     assert len(compared) >= 57
     no_pixels = ("IMG-1010", "IMG-1011", "IMG-1016", "IMG-1801")
