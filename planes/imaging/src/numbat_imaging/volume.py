@@ -239,7 +239,8 @@ def volume_from_stack(
     prepared = prepare_stack(stack, tolerances=tolerances, fourth_axis=fourth_axis)
     grid = grid_of(prepared, tolerances=tolerances, slice_thickness_mm=slice_thickness_mm)
     members = [instance for volume in prepared.arrangement.volumes for instance in volume]
-    for instance in members:
+    # The slices of one file share its description.
+    for instance in {id(i.pixels): i for i in members}.values():
         check_format(instance.pixels, file=instance.ref.label)
     _refuse_too_large(members, max_volume_bytes)
     _refuse_absent(members)

@@ -205,21 +205,26 @@ def _enhanced(header: Header, pixels: PixelFormat, sop_class: str) -> Iterator[I
     file = header.ref.label
     names = dimension_names(header.dataset)
     flat = frame_datasets(header.dataset, frames=pixels.frames, file=file)
-    alike: dict[Hashable, Instance] = {}
+    alike: dict[Hashable, dict[str, Any]] = {}
     for frame, (ds, key) in enumerate(flat):
         known = alike.get(key) if key is not None else None
         if known is None:
-            known = _instance(header, ds, pixels, sop_class)
+            known = _parts(_instance(header, ds, pixels, sop_class))
             alike[key] = known
-        yield replace(
-            known,
+        own = {
             **_moment(ds),
-            position_lps_mm=elements.decimals(ds, "ImagePositionPatient", count=3),
-            stack_id=elements.text(ds, "StackID") or "",
-            form=_ENHANCED,
-            frame=frame,
-            dimensions=dimension_values(ds, names, frame=frame, file=file),
-        )
+            "position_lps_mm": elements.decimals(ds, "ImagePositionPatient", count=3),
+            "stack_id": elements.text(ds, "StackID") or "",
+            "form": _ENHANCED,
+            "frame": frame,
+            "dimensions": dimension_values(ds, names, frame=frame, file=file),
+        }
+        yield Instance(**{**known, **own})
+
+
+def _parts(instance: Instance) -> dict[str, Any]:
+    """What an instance is made of, to make thousands like it: `replace` takes twice the time."""
+    return {part.name: getattr(instance, part.name) for part in fields(instance)}
 
 
 def _of_one_moment_each(header: Header, slices: tuple[Instance, ...]) -> tuple[Instance, ...]:
@@ -247,21 +252,17 @@ def _offset_frames(header: Header, pixels: PixelFormat, sop_class: str) -> Itera
 
 def _tiled(whole: Instance, tiles: Sequence[Tile], *, form: str) -> tuple[Instance, ...]:
     """Each tile of an image as a slice of its own."""
-    # As `replace` does it, in half the time: a series has thousands of tiles.
-    shared: dict[str, Any] = {part.name: getattr(whole, part.name) for part in fields(whole)}
-    shared["form"] = form
-    return tuple(
-        Instance(
-            **{
-                **shared,
-                "window": tile.window,
-                "position_lps_mm": tile.position_lps_mm,
-                "slice_time_ms": tile.time_ms,
-                "acquisition_time": tile.volume_time or whole.acquisition_time,
-            }
-        )
+    shared = {**_parts(whole), "form": form}
+    owns = (
+        {
+            "window": tile.window,
+            "position_lps_mm": tile.position_lps_mm,
+            "slice_time_ms": tile.time_ms,
+            "acquisition_time": tile.volume_time or whole.acquisition_time,
+        }
         for tile in tiles
     )
+    return tuple(Instance(**{**shared, **own}) for own in owns)
 
 
 def _instance(header: Header, ds: Dataset, pixels: PixelFormat, sop_class: str) -> Instance:

@@ -108,9 +108,10 @@ def stack_scale(instances: Sequence[Instance], value_scale: str = DEFAULT) -> St
     first = chosen[0]
     alternatives = _alternatives(instances, first.name)
     same = len({scale.numbers for scale in chosen}) == 1
-    dtype = np.result_type(
-        *{_values_dtype(i.pixels, s, i.ref.label) for i, s in zip(instances, chosen, strict=True)}
-    )
+    pairs = zip(instances, chosen, strict=True)
+    # The slices of one file share what it says.
+    distinct = {(id(i.pixels), id(scale)): (i, scale) for i, scale in pairs}.values()
+    dtype = np.result_type(*{_values_dtype(i.pixels, s, i.ref.label) for i, s in distinct})
     if same and first.table is None:
         travels = ValueScale(
             *(first.slope, first.intercept, first.unit, first.source),
@@ -185,7 +186,8 @@ def _values_dtype(pixels: PixelFormat, scale: Scale, file: str) -> np.dtype[Any]
 
 def _alternatives(instances: Sequence[Instance], chosen: str) -> tuple[Alternative, ...]:
     """What every slice states besides the chosen scale, in the order of the first slice."""
-    distinct = list(dict.fromkeys(instance.scales for instance in instances))
+    told = {id(instance.scales): instance.scales for instance in instances}
+    distinct = list(dict.fromkeys(told.values()))
     found = []
     for name in dict.fromkeys(distinct[0].names):
         of_name = [[scale for scale in scales if scale.name == name] for scales in distinct]
