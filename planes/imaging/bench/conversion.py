@@ -91,13 +91,18 @@ def commands(scene: str, source: Path, out: Path, suffix: str) -> dict[str, list
     return found if scene == "ct" else {name: found[name] for name in found if name not in _PLAIN}
 
 
-def run(command: list[str]) -> Run:
-    """Run a command to its end.
+def run(command: list[str], compiled: Path) -> Run:
+    """Run a command to its end, with Python's byte code kept in `compiled`.
 
     Raises RuntimeError when it fails: a time of something that failed is no measurement.
     """
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=_environment(compiled),
+    )
     assert process.stdout is not None
     assert process.stderr is not None
     said, complaint = process.stdout.read(), process.stderr.read()
@@ -110,17 +115,29 @@ def run(command: list[str]) -> Run:
     return Run(wall_s, used.ru_maxrss / 1024, reported)
 
 
+def _environment(compiled: Path) -> dict[str, str]:
+    # An installer compiles what it installs; a work tree must not be compiled anew in every run.
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(compiled)}
+
+
 def measure(scene: str, source: Path, scratch: Path, suffix: str, *, runs: int) -> list[Row]:
-    """Medians over `runs` rounds, in each of which every converter has one turn."""
+    """Medians over `runs` rounds, in each of which every converter has one turn.
+
+    A round before them fills the caches of the disk and of Python.
+    """
     found: dict[str, list[Run]] = {}
-    for turn in range(runs):
+    for turn in range(-1, runs):
         for name in commands(scene, source, scratch, suffix):
             out = scratch / f"{turn}"
             out.mkdir()
-            found.setdefault(name, []).append(run(commands(scene, source, out, suffix)[name]))
+            latest = run(commands(scene, source, out, suffix)[name], scratch / "compiled")
             shutil.rmtree(out)
+            if turn < 0:
+                continue
+            found.setdefault(name, []).append(latest)
             print(
-                f"  {scene} {suffix} {name}: {found[name][-1].wall_s:.2f} s",
+                f"  {scene} {suffix} {name}: {latest.wall_s:.2f} s",
                 file=sys.stderr,
                 flush=True,
             )
