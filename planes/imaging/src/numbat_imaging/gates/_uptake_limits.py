@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import permutations
 
 from pydicom import DataElement, Dataset
@@ -260,6 +260,17 @@ def _intervals(check: Check) -> None:
     )
     with check.refuses("IMG-1542", "a half-life that leaves two"):
         _elapsed(clock, 60.0, half_life_s=17292.0)
+    with check.refuses("IMG-1541", "no day fits") as caught:
+        _elapsed(clock, -60.0)
+    diagnostic = caught.diagnostic
+    told = None if diagnostic is None else diagnostic.fields["elapsed_s"]
+    check.equal("the intervals of today and of yesterday", told, [-60.0, 86340.0])
+    # 23:30 in UTC is half past one of the next day in the files' zone.
+    east = timezone(timedelta(hours=2))
+    local = _series(zone=east, injection=Injection(start_clock=datetime(2020, 1, 3, 1).time()))
+    night = Reference(datetime(2020, 1, 2, 23, 30, tzinfo=UTC), "")
+    found = elapsed_since_injection(local, night, given=None, half_life_s=_FLUORINE_S)
+    check.equal("the day is that of the files' zone", (found.seconds, found.notices), (1800.0, ()))
     late = _series(injection=Injection(start_clock=datetime(2020, 1, 1, 23, 59).time()))
     around = Reference(datetime(2020, 1, 2, 0, 1), "")
     with check.notices("IMG-1548", "a day before"):

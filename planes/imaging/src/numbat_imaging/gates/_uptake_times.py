@@ -161,6 +161,9 @@ def _zones(check: Check) -> None:
     check_uptake(check, "given in UTC", suv_of(zoned, injected_at=given), expected(2700.0))
     local = datetime(2020, 1, 2, 9, 25)
     check_uptake(check, "given as local time", suv_of(zoned, injected_at=local), expected(2700.0))
+    for at in (datetime(2020, 1, 2, 10, 0), datetime(2020, 1, 2, 8, 0, tzinfo=UTC)):
+        corrected = suv_of(zoned, corrected_to=at)
+        check_uptake(check, f"corrected to {at}, as given", corrected, expected(2100.0))
     with check.refuses("IMG-1545", "a zone on one side alone"):
         suv_of(PetScan(injected_at="20200102091000+0000"))
     with check.refuses("IMG-1545", "given with a zone, files without"):
@@ -179,5 +182,7 @@ def _dynamic(check: Check) -> None:
     check_uptake(check, "an injection while the scan runs", suv_of(during), expected(-30.0))
     clock = replace(during, injected_at=None, injected_clock="101030")
     check_uptake(check, "the same without a date", suv_of(clock), expected(-30.0))
+    with check.refuses("IMG-1541", "a second late, for a scan whose frames have no times"):
+        suv_of(replace(scan, acquired_at=(), injected_at="20200102101001"))
     with check.refuses("IMG-1541", "an injection after the last frame began"):
         suv_of(replace(scan, injected_at="20200102102001"))
