@@ -1,0 +1,292 @@
+"""Views: the same memory under another shape; and regions of memory, for writes through views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided as strided
+
+from numbat.autograd.in_place import Region, laid_out, region_backward, region_of
+from numbat.autograd.tape import Node, record, record_view
+from numbat.ops.registry import Sample, operator
+from numbat.tensors.creation import shape_of
+from numbat.tensors.tensor import Tensor
+from numbat_registries import refuse
+
+__all__ = [
+    "as_strided", "expand", "permute", "reshape", "sum_to_size", "transpose", "view",
+]  # fmt: skip
+
+
+def axis_of(dim: int, ndim: int, operator: str) -> int:
+    """An axis counted from the front, from one that may be counted from the back.
+
+    Raises CORE-0204 where there is no such axis.
+    """
+    extent = max(ndim, 1)
+    if not -extent <= dim < extent:
+        raise refuse("CORE-0204", operator=operator, dim=dim, ndim=ndim)
+    return dim % extent
+
+
+def identity_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (grad,)
+
+
+def _resolved(operator: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int, ...]:
+    """The wanted shape with its one -1 computed.
+
+    Raises CORE-0205 where the shapes hold different numbers of elements.
+    """
+    count = 1
+    for extent in shape:
+        count *= extent
+    known, open_axis = 1, None
+    for axis, extent in enumerate(wanted):
+        if extent == -1 and open_axis is None:
+            open_axis = axis
+        else:
+            known *= extent
+    if open_axis is not None and known > 0 and count % known == 0:
+        return (*wanted[:open_axis], count // known, *wanted[open_axis + 1 :])
+    if open_axis is not None or known != count:
+        raise refuse("CORE-0205", operator=operator, shape=list(shape), wanted=list(wanted))
+    return wanted
+
+
+def _sample_reshape(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(2, 6)), (3, 4)))
+    yield Sample((rng.normal(size=(4, 3)).T, (2, -1)))
+    yield Sample((rng.normal(size=()), (1, 1)))
+
+
+@operator(_sample_reshape)
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The elements in order under another shape: a view where the memory allows it, else a copy."""
+    wanted = _resolved("reshape", input.array.shape, _extents(shape))
+    array = input.array.reshape(wanted)
+    if array.size and np.may_share_memory(array, input.array):
+        return record_view(array, reshape_backward, input, input.array.shape)
+    return record(array, reshape_backward, (input,), values=input.array.shape)
+
+
+def reshape_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (reshape(grad, node.values),)
+
+
+def _extents(size: Any) -> tuple[int, ...]:
+    if len(size) == 1 and not isinstance(size[0], int) and hasattr(size[0], "__len__"):
+        size = size[0]
+    return tuple([int(extent) for extent in size])
+
+
+def _sample_view(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(2, 6)), (3, 4)))
+
+
+@operator(_sample_view)
+def view(input: Tensor, *shape: Any) -> Tensor:
+    """The same memory under another shape, or bit for bit in another type of the same size.
+
+    Raises CORE-0206 where no view has that shape, CORE-0205 where the numbers of elements differ.
+    """
+    from numbat.tensors.dtypes import DType
+
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        return record_view(input.array.view(shape[0].numpy), identity_backward, input)
+    wanted = _resolved("view", input.array.shape, _extents(shape))
+    try:
+        array = input.array.view()
+        array.shape = wanted
+    except AttributeError:
+        raise refuse(
+            "CORE-0206", shape=list(input.shape), stride=list(input.stride()), wanted=list(wanted)
+        ) from None
+    return record_view(array, reshape_backward, input, input.array.shape)
+
+
+def _sample_permute(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(2, 3, 4)), (2, 0, 1)))
+    yield Sample((rng.normal(size=(2, 3)), (-1, 0)))
+
+
+@operator(_sample_permute)
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """A view with its axes in another order.
+
+    Raises CORE-0204 for an axis that is not there, CORE-0207 where the order is no permutation.
+    """
+    ndim = input.array.ndim
+    order = tuple([axis_of(dim, ndim, "permute") for dim in _extents(dims)])
+    if len(order) != ndim or len(set(order)) != ndim:
+        raise refuse("CORE-0207", operator="permute", dims=list(order), ndim=ndim)
+    return record_view(input.array.transpose(order), permute_backward, input, order)
+
+
+def permute_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    order = node.values
+    inverse = [0] * len(order)
+    for place, axis in enumerate(order):
+        inverse[axis] = place
+    return (permute(grad, inverse),)
+
+
+def _sample_transpose(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(2, 3, 4)), 0, -1))
+    yield Sample((rng.normal(size=(2, 3)), 1, 0))
+
+
+@operator(_sample_transpose)
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """A view with two axes exchanged.
+
+    Raises CORE-0204 for an axis that is not there.
+    """
+    ndim = input.array.ndim
+    first, second = axis_of(dim0, ndim, "transpose"), axis_of(dim1, ndim, "transpose")
+    if not ndim:
+        return record_view(input.array.view(), identity_backward, input)
+    return record_view(
+        input.array.swapaxes(first, second), transpose_backward, input, (first, second)
+    )
+
+
+def transpose_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (transpose(grad, *node.values),)
+
+
+def _sample_expand(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(3, 1)), (2, 3, 4)))
+    yield Sample((rng.normal(size=(1, 3)), (2, -1)))
+
+
+@operator(_sample_expand)
+def expand(input: Tensor, *size: Any) -> Tensor:
+    """A view in which axes of extent one are repeated without copying; -1 keeps an extent.
+
+    Raises CORE-0208 where another axis would have to be repeated.
+    """
+    wanted = _extents(size)
+    shape = input.array.shape
+    lead = len(wanted) - len(shape)
+    filled = tuple([
+        shape[axis - lead] if extent == -1 and axis >= lead else extent for axis, extent in enumerate(wanted)
+    ])  # fmt: skip
+    try:
+        array = np.broadcast_to(input.array, filled)
+    except ValueError:
+        raise refuse("CORE-0208", shape=list(shape), wanted=list(wanted)) from None
+    array.flags.writeable = True if input.array.flags.writeable else False
+    return record_view(array, expand_backward, input)
+
+
+def expand_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (grad,)
+
+
+def _sample_sum_to_size(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(2, 3, 4)), (3, 1)))
+    yield Sample((rng.normal(size=(2, 3)), ()))
+
+
+@operator(_sample_sum_to_size)
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """The sum over the axes along which a tensor of `size` would be broadcast to this shape.
+
+    Raises CORE-0208 where a tensor of `size` does not broadcast to this shape.
+    """
+    wanted = _extents(size)
+    shape = input.array.shape
+    if wanted == shape:
+        return input
+    lead = len(shape) - len(wanted)
+    if lead < 0 or any(
+        mine != theirs and theirs != 1 for mine, theirs in zip(shape[lead:], wanted, strict=True)
+    ):
+        raise refuse("CORE-0208", shape=list(wanted), wanted=list(shape))
+    axes = tuple(range(lead)) + tuple(
+        axis for axis in range(lead, len(shape)) if wanted[axis - lead] == 1 and shape[axis] != 1
+    )
+    from numbat.ops.reductions import sum as total
+
+    summed = total(input, axes, keepdim=False) if axes else input
+    return reshape(summed, wanted)
+
+
+def _sample_as_strided(rng: np.random.Generator) -> Any:
+    yield Sample((rng.normal(size=(3, 4)), (2, 2), (4, 1), 1))
+    yield Sample((rng.normal(size=(6,)), (3, 3), (1, 1)))
+
+
+@operator(_sample_as_strided)
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
+    """A view of the tensor's memory with any strides, in elements from its first one.
+
+    Raises CORE-0209 where it would reach outside the tensor's own memory.
+    """
+    array, item = input.array, input.array.itemsize
+    shape, strides = shape_of((size,)), tuple(int(step) * item for step in stride)
+    extents = zip(array.shape, array.strides, strict=True)
+    reach = sum(step * (extent - 1) for extent, step in extents) if array.size else -item
+    last = storage_offset * item + sum(
+        step * (extent - 1) for extent, step in zip(shape, strides, strict=True)
+    )
+    if 0 not in shape and (last > reach or storage_offset < 0 or min(strides, default=0) < 0):
+        raise refuse("CORE-0209", shape=list(shape), stride=list(stride), offset=storage_offset)
+    start = strided(array, (1,), (item,))
+    memory = np.lib.stride_tricks.as_strided(start, (reach // item + 1,), (item,))
+    seen = strided(memory[storage_offset:], shape, strides)
+    return record_view(seen, region_backward, input, region_of(seen, array))
+
+
+def scatter_region(grad: Tensor, region: Region) -> Tensor:
+    """A tensor of the base's shape: the gradient of a view at its place, zero elsewhere."""
+    whole, part = laid_out(np.zeros(region.base_shape, grad.array.dtype), region)
+    if _overlaps(region):
+        flat = np.arange(whole.size).reshape(whole.shape)
+        held, index = laid_out(flat, region)
+        np.add.at(whole.reshape(-1), index, grad.array)
+        del held
+    else:
+        part[...] = grad.array
+    return record(whole, scatter_region_backward, (grad,), values=region)
+
+
+def scatter_region_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (gather_region(grad, node.values),)
+
+
+def _overlaps(region: Region) -> bool:
+    steps = sorted(
+        (abs(step), extent)
+        for step, extent in zip(region.strides, region.shape, strict=True)
+        if extent > 1
+    )
+    reach = 0
+    for step, extent in steps:
+        if step <= reach:
+            return True
+        reach += step * (extent - 1)
+    return False
+
+
+def gather_region(grad: Tensor, region: Region) -> Tensor:
+    """A copy of what a tensor of the base's shape holds at a view's place."""
+    _, part = laid_out(grad.array, region)
+    return record(part.copy(), gather_region_backward, (grad,), values=region)
+
+
+def gather_region_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (scatter_region(grad, node.values),)
+
+
+def zero_region(grad: Tensor, region: Region) -> Tensor:
+    """A copy of a tensor of the base's shape with zero at a view's place."""
+    whole, part = laid_out(grad.array, region)
+    part[...] = 0
+    return record(whole, zero_region_backward, (grad,), values=region)
+
+
+def zero_region_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    return (zero_region(grad, node.values),)
