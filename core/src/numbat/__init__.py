@@ -20,6 +20,7 @@ from numbat.autograd import (
     no_grad,
     set_grad_enabled,
 )
+from numbat.kernels.pool import get_num_threads, set_num_threads
 from numbat.ops import *
 from numbat.tensors import methods as _methods
 from numbat.tensors.creation import (
