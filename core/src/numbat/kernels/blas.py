@@ -9,10 +9,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from numbat.kernels.calling import address
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
 
@@ -63,3 +67,75 @@ def limit_threads(threads: int) -> None:
     setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
     if setter is not None:
         setter(ctypes.c_int(threads))
+
+
+@contextmanager
+def single_threaded() -> Iterator[None]:
+    """Within it each product runs on the thread that asks for it, so that a pool may share the work."""
+    before = None
+    if _LIBRARY is not None:
+        library, prefix, suffix = _LIBRARY
+        getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+        before = None if getter is None else getter()
+    if before is None or before == 1:
+        yield
+        return
+    limit_threads(1)
+    try:
+        yield
+    finally:
+        limit_threads(before)
+
+
+def _layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
+    """How BLAS reads a matrix, and the step between its rows or columns; None where it cannot."""
+    item = array.itemsize
+    (rows, columns), (down, across) = array.shape, array.strides
+    if across == item or columns == 1:
+        if rows == 1:
+            return _PLAIN, max(columns, 1)
+        if down % item == 0 and down >= columns * item:
+            return _PLAIN, down // item
+    if down == item or rows == 1:
+        if columns == 1:
+            return _TRANSPOSED, max(rows, 1)
+        if across % item == 0 and across >= rows * item:
+            return _TRANSPOSED, across // item
+    return None
+
+
+def gemm(
+    a: np.ndarray[Any, Any],
+    b: np.ndarray[Any, Any],
+    out: np.ndarray[Any, Any],
+    alpha: float = 1.0,
+    beta: float = 0.0,
+) -> np.ndarray[Any, Any]:
+    """`out = alpha * a @ b + beta * out` in place, by `np.matmul` where BLAS does not read a layout.
+
+    Args:
+        a: (m, k) float32 or float64; rows or columns hold their neighbours without gaps.
+        b: (k, n), as `a`.
+        out: (m, n) of the same type; its rows hold their neighbours without gaps.
+        alpha: the factor of the product.
+        beta: the factor of what `out` holds; at 0 it is not read.
+    """
+    function = GEMM.get(out.dtype.char)
+    if function is not None and out.size and a.shape[1] and a.dtype == b.dtype == out.dtype:
+        of_a, of_b, of_out = _layout(a), _layout(b), _layout(out)
+        if of_a is not None and of_b is not None and of_out is not None and of_out[0] == _PLAIN:
+            function(
+                of_a[0], of_b[0], a.shape[0], b.shape[1], a.shape[1], alpha,
+                address(a), of_a[1], address(b), of_b[1], beta, address(out), of_out[1],
+            )  # fmt: skip
+            return out
+    product = np.matmul(a, b)
+    if alpha != 1.0:
+        product *= alpha
+    if beta == 0.0:
+        out[...] = product
+    else:
+        if beta != 1.0:
+            out *= beta
+        out += product
+    return out
