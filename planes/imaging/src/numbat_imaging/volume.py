@@ -148,8 +148,8 @@ def read_series(
 ) -> Volume:
     """The one volume that `paths` (folder, zip, DICOMDIR, files) hold.
 
-    Raises IMG-1801 when they hold no image, IMG-1802 when they hold several volumes, and every
-    refusal that stands between the files and a volume.
+    Raises IMG-1801 when they hold no image, IMG-1802 when they hold several volumes, whether or not
+    each of these can be read, and every refusal that stands between the files and a volume.
     """
     stacks = _stacks(paths, tolerances, mosaic_slices, mosaic_direction)
     if len(stacks) > 1:

@@ -199,6 +199,13 @@ def _refused(check: Check) -> None:
     ):
         with check.refuses(code, name):
             read_all_of_fault(f"enhanced-{name}")
+    # Two stacks, of which the larger one has a hole: which is meant is asked first.
+    with check.refuses("IMG-1802", "one-other-orientation, one volume asked for") as caught:
+        read_fault("enhanced-one-other-orientation")
+    if caught.diagnostic is not None:
+        fields = caught.diagnostic.fields
+        told = (fields["volumes"], fields["series"], fields["differing"])
+        check.equal("what tells the turned frame apart", told, (2, 1, ["orientation"]))
     for name, frames, groups in (
         ("fewer-groups", 8, 7),
         ("no-groups", 8, 0),
