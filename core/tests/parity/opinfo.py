@@ -1,4 +1,4 @@
-"""torch's own sample inputs as the driver: operators, types, shapes and edge cases that are not ours.
+"""torch's own sample inputs as the driver: operators, types, shapes and edge cases not ours.
 
 `torch.testing._internal` is private to torch and pinned with it (2.13.0).
 """
@@ -39,7 +39,7 @@ TOLERANCE = {
 
 @cache
 def databases() -> dict[str, list[Any]]:
-    """torch's operators by the name under which our registry knows them (`name` or `name.variant`)."""
+    """torch's operators by the name in our registry (`name` or `name.variant`)."""
     found: dict[str, list[Any]] = {}
     for info in op_db:
         name = f"{info.name}.{info.variant_test_name}" if info.variant_test_name else info.name

@@ -35,7 +35,9 @@ def test_types_meet_where_torch_lets_them_meet(first: nb.dtype, second: nb.dtype
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda one: one.name)
 def test_operands_of_every_rank_meet_as_torchs(first: nb.dtype, second: nb.dtype) -> None:
     for shapes in (((2,), (2,)), ((2,), ()), ((), (2,)), ((), ())):
-        mine = [nb.ones(shape, dtype=one) for shape, one in zip(shapes, (first, second), strict=True)]
+        mine = [
+            nb.ones(shape, dtype=one) for shape, one in zip(shapes, (first, second), strict=True)
+        ]
         other = [
             torch.ones(shape, dtype=theirs(one))
             for shape, one in zip(shapes, (first, second), strict=True)
