@@ -124,11 +124,52 @@ def overwrite(target: Tensor, result: Tensor, operator: str) -> Tensor:
                 "CORE-0105", operator=operator, result=result.dtype.name, target=target.dtype.name
             )
         result = result.to(target.dtype)
+    if result.node is not None and result.node.saved:
+        _keep_original(target, result.node)
     np.copyto(target.array, result.array)
     bump(target)
     if MODE.recording and result.requires_grad:
         adopt(target, result)
     return target
+
+
+def written_by(ufunc: Any, target: Tensor, other: Any, operator: str) -> bool:
+    """Writes `ufunc(target, other)` over the target at once, where neither history nor type changes.
+
+    False where that does not hold, and nothing was written; the caller then takes the long way.
+    Raises CORE-0307 for memory that several indices share.
+    """
+    array = target.array
+    if MODE.recording and target.requires_grad:
+        return False
+    if isinstance(other, Tensor):
+        if other.array.dtype is not array.dtype or (MODE.recording and other.requires_grad):
+            return False
+        other = other.array
+        if other.shape != array.shape and other.ndim:
+            return False
+    elif type(other) is not float or array.dtype.kind != "f" or array.dtype.itemsize == 2:
+        return False
+    check_writable(target, operator)
+    ufunc(array, other, out=array)
+    bump(target)
+    return True
+
+
+def _keep_original(target: Tensor, node: Node) -> None:
+    """Gives an operator that saved its target a copy of it, as it was, before it is written over."""
+    saved = node.saved
+    assert saved is not None
+    if not any(one is target for one in saved):
+        return
+    original = Tensor.__new__(Tensor)
+    original.array = target.array.copy()
+    original.wants_grad = target.requires_grad
+    original.node = target.node
+    node.saved = tuple([original if one is target else one for one in saved])
+    node.versions = tuple([
+        0 if one is target else version for one, version in zip(saved, node.versions, strict=True)
+    ])  # fmt: skip
 
 
 def bump(target: Tensor) -> None:

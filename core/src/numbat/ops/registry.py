@@ -44,8 +44,9 @@ class Operator:
         twice: whether second derivatives do.
         random: whether it draws numbers.
         torch: torch's name for it, as its operator database writes it; None where torch has none.
-        method: whether it is a method of `Tensor`.
-        in_place: whether `Tensor` has the method that writes over its tensor (`add_`).
+        method: whether it is a method of `Tensor`; the method, where it is not the function.
+        in_place: whether `Tensor` has the method that writes over its tensor (`add_`); that method
+            itself, where it is not made of the function.
     """
 
     name: str
@@ -56,8 +57,8 @@ class Operator:
     twice: bool
     random: bool
     torch: str | None
-    method: bool
-    in_place: bool
+    method: bool | Callable[..., Any]
+    in_place: bool | Callable[..., Any]
 
 
 OPERATORS: dict[str, Operator] = {}
@@ -71,8 +72,8 @@ def operator(
     differentiable: bool = True,
     twice: bool | None = None,
     random: bool = False,
-    method: bool = True,
-    in_place: bool = False,
+    method: bool | Callable[..., Any] = True,
+    in_place: bool | Callable[..., Any] = False,
 ) -> Callable[[F], F]:
     """Declares a function an operator; the function itself is not changed.
 
@@ -84,8 +85,10 @@ def operator(
         differentiable: False for comparisons, index results and the like.
         twice: False where the backward function is not differentiable; as `differentiable` when left out.
         random: True where it draws numbers, so that two calls differ.
-        method: False where it is no method of `Tensor`.
-        in_place: True for the method that writes over its tensor as well.
+        method: False where it is no method of `Tensor`; a function where the method takes its
+            arguments in another order.
+        in_place: True for the method that writes over its tensor as well; that method itself where
+            it can do better than compute the result and copy it.
     """
 
     def declare(function: F) -> F:

@@ -12,7 +12,7 @@ import numbat.ops as ops
 from numbat.autograd import engine
 from numbat.autograd.in_place import overwrite
 from numbat.autograd.tape import Handle
-from numbat.ops.registry import OPERATORS
+from numbat.ops.registry import OPERATORS, Operator
 from numbat.tensors.tensor import Tensor
 
 
@@ -25,6 +25,13 @@ def in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor
 
     written.__name__ = written.__qualname__ = name
     return written
+
+
+def _in_place_method(entry: Operator) -> Callable[..., Tensor]:
+    """An operator's own method that writes in place, or the one made of its function."""
+    if callable(entry.in_place):
+        return entry.in_place
+    return in_place(entry.name + "_", entry.function)
 
 
 def _turned(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -127,9 +134,9 @@ def _cast(name: str) -> Callable[[Tensor], Tensor]:
 def _attach() -> None:
     for entry in OPERATORS.values():
         if entry.method and not entry.name.startswith("_") and "." not in entry.name:
-            setattr(Tensor, entry.name, entry.function)
+            setattr(Tensor, entry.name, entry.function if entry.method is True else entry.method)
         if entry.in_place:
-            setattr(Tensor, entry.name + "_", in_place(entry.name + "_", entry.function))
+            setattr(Tensor, entry.name + "_", _in_place_method(entry))
     for table, change in ((DUNDERS, None), (COMMUTING, None), (TURNED, _turned)):
         for dunder, name in table.items():
             if name in OPERATORS:
@@ -137,7 +144,7 @@ def _attach() -> None:
                 setattr(Tensor, dunder, function if change is None else change(function))
     for dunder, name in IN_PLACE.items():
         if name in OPERATORS:
-            setattr(Tensor, dunder, in_place(name + "_", OPERATORS[name].function))
+            setattr(Tensor, dunder, _in_place_method(OPERATORS[name]))
     for dunder, name in (("__eq__", "eq"), ("__ne__", "ne")):
         if name in OPERATORS:
             setattr(Tensor, dunder, _guarded(OPERATORS[name].function))
