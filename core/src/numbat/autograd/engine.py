@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -324,13 +325,17 @@ def _measure() -> tuple[int, int]:
 _SOLE_TENSOR, _SOLE_ARRAY = _measure()
 
 
+_PACKAGE = Path(__file__).parents[1]
+_MACHINERY = tuple(
+    str(_PACKAGE / room) for room in ("amp", "autograd", "nn", "ops", "optim", "random", "tensors")
+)
+"""Where a call site is not looked for: the engine itself."""
+
+
 def _check_nan(node: Node, results: Sequence[Tensor | None]) -> None:
     for index, one in enumerate(results):
         if one is not None and one.array.dtype.kind in "fV" and bool(np.isnan(one.array).any()):
             name, site = getattr(node, "site", (node.name, []))
-            where = next(
-                (f"{frame.filename}:{frame.lineno}" for frame in reversed(site)
-                 if "/numbat/" not in frame.filename.replace("\\", "/")),
-                "unknown",
-            )  # fmt: skip
+            callers = (f for f in reversed(site) if not f.filename.startswith(_MACHINERY))
+            where = next((f"{f.filename}:{f.lineno}" for f in callers), "unknown")
             raise refuse("CORE-0311", operator=name, input=index, site=where)

@@ -162,7 +162,8 @@ def _results(given: Any) -> list[Tensor]:
 
 def _weights(shape: tuple[int, ...]) -> Array:
     count = int(np.prod(shape, dtype=np.int64))
-    return (0.5 + np.modf(np.arange(1, count + 1) * 0.6180339887498949)[0]).reshape(shape)
+    uneven: Array = 0.5 + np.modf(np.arange(1, count + 1) * 0.6180339887498949)[0]
+    return uneven.reshape(shape)
 
 
 def _weighted(results: Sequence[Tensor]) -> Tensor:

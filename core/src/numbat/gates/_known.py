@@ -1,6 +1,6 @@
 """Answers that PyTorch gave, as they were recorded, and the form in which they are compared.
 
-`core/tests/parity/record_known.py` writes them (`hatch run parity:record`); nothing here knows torch.
+`hatch run parity:record` writes them; nothing here knows torch.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _shown(value: Any) -> str:
 
 
 def weights(shape: tuple[int, ...], salt: int = 0) -> np.ndarray[Any, Any]:
-    """Uneven gradients for a result of this shape, the same ones everywhere: between 0.5 and 1.5."""
+    """Uneven gradients for a result of this shape, between 0.5 and 1.5; the same everywhere."""
     count = int(np.prod(shape, dtype=np.int64))
     return (0.5 + np.modf(np.arange(1 + salt, count + 1 + salt) * 0.6180339887498949)[0]).reshape(
         shape

@@ -156,7 +156,7 @@ class finfo(_Limits):
         chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
         if not chosen.is_floating_point:
             raise refuse("CORE-0102", dtype=chosen.name, operation="finfo")
-        limits = ml_dtypes.finfo(chosen.numpy)
+        limits: Any = ml_dtypes.finfo(chosen.numpy)  # type: ignore[no-untyped-call]
         self.dtype = chosen.name
         self.bits = int(limits.bits)
         self.eps = float(limits.eps)

@@ -83,13 +83,13 @@ def result_type(*operands: Any) -> DType:
         held = ranks[rank]
         ranks[rank] = found if held is None else _meet(held, found)
     result: DType | None = None
-    for found in ranks:
-        if found is None:
+    for held in ranks:
+        if held is None:
             continue
         if result is None:
-            result = found
-        elif found.category > result.category:
-            result = _meet(result, found)
+            result = held
+        elif held.category > result.category:
+            result = _meet(result, held)
     assert result is not None
     return result
 

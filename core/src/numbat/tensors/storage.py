@@ -37,7 +37,8 @@ def install() -> None:
     python = ctypes.pythonapi
     python.PyCapsule_New.restype = ctypes.py_object
     python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    address = (ctypes.c_void_p * (_SET_HANDLER + 1)).from_address(_array_table())[_SET_HANDLER]
+    table = (ctypes.c_size_t * (_SET_HANDLER + 1)).from_address(_array_table())
+    address = table[_SET_HANDLER]
     set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)
     set_handler(python.PyCapsule_New(LIBRARY.nb_memory_handler(), b"mem_handler", None))
 

@@ -127,7 +127,8 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """Its extents, outermost first."""
-        return self.array.shape
+        shape: tuple[int, ...] = self.array.shape
+        return shape
 
     @property
     def ndim(self) -> int:
@@ -196,7 +197,7 @@ class Tensor:
     def __len__(self) -> int:
         if not self.array.ndim:
             raise TypeError("len() of a 0-d tensor")
-        return self.array.shape[0]
+        return int(self.array.shape[0])
 
     def __bool__(self) -> bool:
         if self.array.size != 1:
