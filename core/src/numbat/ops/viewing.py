@@ -66,7 +66,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The elements in order under another shape: a view where the memory allows it, else a copy."""
     wanted = _resolved("reshape", input.array.shape, _extents(shape))
     array = input.array.reshape(wanted)
-    if array.size and np.may_share_memory(array, input.array):
+    # numpy's view has the array, or what the array is itself a view of, as its base; a copy has not.
+    held = array.base
+    if held is not None and (held is input.array or held is input.array.base):
         return record_view(array, reshape_backward, input, input.array.shape)
     return record(array, reshape_backward, (input,), values=input.array.shape)
 
@@ -94,16 +96,32 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     from numbat.tensors.dtypes import DType
 
     if len(shape) == 1 and isinstance(shape[0], DType):
-        return record_view(input.array.view(shape[0].numpy), identity_backward, input)
+        return _in_type(input, shape[0].numpy)
     wanted = _resolved("view", input.array.shape, _extents(shape))
-    try:
-        array = input.array.view()
-        array.shape = wanted
-    except AttributeError:
+    array = input.array.reshape(wanted)
+    held = array.base
+    if array.size and held is not input.array and (held is None or held is not input.array.base):
         raise refuse(
             "CORE-0206", shape=list(input.shape), stride=list(input.stride()), wanted=list(wanted)
-        ) from None
+        )
     return record_view(array, reshape_backward, input, input.array.shape)
+
+
+def _in_type(input: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    """The same memory read in another type; no gradient flows through another type's bits."""
+    if dtype == input.array.dtype:
+        return record_view(input.array.view(), identity_backward, input)
+    try:
+        array = input.array.view(dtype)
+    except (ValueError, TypeError):
+        raise refuse(
+            "CORE-0206", shape=list(input.shape), stride=list(input.stride()),
+            wanted=[*input.shape[:-1], -1],
+        ) from None  # fmt: skip
+    out = Tensor.__new__(Tensor)
+    out.array = array
+    out.root = input if input.root is None else input.root
+    return out
 
 
 def _sample_permute(rng: np.random.Generator) -> Any:

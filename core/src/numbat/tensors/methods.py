@@ -12,6 +12,7 @@ import numbat.ops as ops
 from numbat.autograd import engine
 from numbat.autograd.in_place import overwrite
 from numbat.autograd.tape import Handle
+from numbat.ops import indexing, shaping
 from numbat.ops.registry import OPERATORS, Operator
 from numbat.tensors.tensor import Tensor
 
@@ -154,6 +155,11 @@ def _attach() -> None:
         "backward": _backward, "retain_grad": _retain_grad, "register_hook": _register_hook,
         "register_post_accumulate_grad_hook": _register_post_accumulate_grad_hook,
         "detach": ops.detach, "type_as": ops.type_as,
+        "__getitem__": indexing.getitem, "__setitem__": indexing.setitem,
+        "copy_": indexing.copy_, "fill_": indexing.fill_, "zero_": indexing.zero_,
+        "index_put_": indexing.index_put_,
+        "T": property(shaping.reversed_axes), "mT": property(shaping.matrix_transpose),
+        "H": property(shaping.hermitian), "mH": property(shaping.matrix_transpose),
     }  # fmt: skip
     for name, function in extra.items():
         setattr(Tensor, name, function)
