@@ -28,7 +28,14 @@ ROOT_FILES = {
     "pyproject.toml",
 }
 ROOT_ROOMS = {".ci", "tests", "tools"}
-MEMBER_FILES = {"CHANGELOG.md", "DESIGN.md", "LICENSE", "README.md", "pyproject.toml"}
+MEMBER_FILES = {
+    "CHANGELOG.md",
+    "DESIGN.md",
+    "LICENSE",
+    "README.md",
+    "hatch_build.py",
+    "pyproject.toml",
+}
 MEMBER_ROOMS = {"bench", "docs", "src", "tests"}
 
 every_member = pytest.mark.parametrize(
