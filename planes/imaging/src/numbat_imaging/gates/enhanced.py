@@ -11,6 +11,7 @@ import numpy as np
 from pydicom import Dataset, dcmread
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._frame_offsets import frame_offsets
 from numbat_imaging.phantoms import Phantom
 from numbat_imaging.phantoms import enhanced_catalogue as catalogue
 from numbat_imaging.phantoms.modalities import gradient_direction
@@ -83,6 +84,7 @@ def enhanced(check: Check) -> None:
     _gradients(check)
     _told_apart(check)
     _refused(check)
+    frame_offsets(check)
     for name, scans in _REAL.items():
         root = check.corpus(name, clauses=["IMG-R021.scans"])
         for scan in scans if root is not None else ():
