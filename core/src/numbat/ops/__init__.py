@@ -1,5 +1,6 @@
 """Operators by family: each module holds the forward and the backward function of its operators."""
 
+from numbat.ops.activations import *
 from numbat.ops.bitwise import *
 from numbat.ops.casting import *
 from numbat.ops.comparison import *
@@ -12,8 +13,10 @@ from numbat.ops.joining import *
 from numbat.ops.matrix import *
 from numbat.ops.pointwise import *
 from numbat.ops.rearranging import *
+from numbat.ops.rectifiers import *
 from numbat.ops.reductions import *
 from numbat.ops.rounding import *
+from numbat.ops.sampling import *
 from numbat.ops.selecting import *
 from numbat.ops.shaping import *
 from numbat.ops.trigonometric import *
