@@ -9,7 +9,7 @@ import numpy as np
 from numbat.autograd.in_place import overwrite, written_by
 from numbat.autograd.tape import Node, record
 from numbat.ops.broadcasting import apply
-from numbat.ops.mapping import mapped_all, zero_backward
+from numbat.ops.mapping import mapped, mapped_all, zero_backward
 from numbat.ops.pointwise import mul, neg
 from numbat.ops.registry import operator
 from numbat.ops.samples import binary
@@ -67,13 +67,17 @@ def _rounded(input: Any, other: Any, mode: str) -> Tensor:
         )  # fmt: skip
     x, y = operands(input, other)
     check_divisor("div", y.array)
-    array = mapped_all("div", np.floor_divide if mode == "floor" else _truncated, x.array, y.array)
+    if mode == "floor":
+        array = mapped_all("div", np.floor_divide, x.array, y.array)
+    elif x.dtype.is_floating_point:
+        # float16 and bfloat16 are rounded before the fraction is cut off, as in PyTorch.
+        array = mapped(np.trunc, np.asarray(apply("div", np.true_divide, x, y)))
+    else:
+        array = mapped_all("div", _truncated, x.array, y.array)
     return record(array, zero_backward, (x, y))
 
 
 def _truncated(x: Array, y: Array) -> Any:
-    if x.dtype.kind == "f":
-        return np.trunc(x / y)
     if x.dtype.kind in "bu":
         return np.floor_divide(x, y)
     quotient, rest = np.divmod(x, y)
