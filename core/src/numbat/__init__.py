@@ -1,11 +1,12 @@
-"""The engine of numbat: tensors, automatic differentiation and training, in the shape of PyTorch."""
+"""The engine of numbat: tensors, automatic differentiation and training, in the shape of
+PyTorch."""
 
 from __future__ import annotations
 
 import warnings
 
-# What overflows or divides by zero becomes inf or NaN, as everywhere in this kind of engine; numpy's
-# warnings of it are muted for numbat's own lines alone.
+# What overflows or divides by zero becomes inf or NaN, as everywhere in this kind of engine;
+# numpy's warnings of it are muted for numbat's own lines alone.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numbat\.")
 
 from numbat.tensors import storage
@@ -22,6 +23,16 @@ from numbat.autograd import (
 )
 from numbat.kernels.pool import get_num_threads, set_num_threads
 from numbat.ops import *
+from numbat.random import (
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 from numbat.tensors import methods as _methods
 from numbat.tensors.creation import (
     arange,

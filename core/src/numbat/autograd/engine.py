@@ -32,7 +32,8 @@ def backward(
     """Adds to `.grad` of every leaf the gradient of `tensors`.
 
     Args:
-        tensors: what to differentiate; one element each, unless `grad_tensors` gives their gradients.
+        tensors: what to differentiate; one element each, unless `grad_tensors` gives their
+            gradients.
         grad_tensors: gradients of `tensors`, of their shapes.
         retain_graph: keeps what was saved, for a second pass; as `create_graph` when left out.
         create_graph: records the pass itself, for derivatives of a higher order.
@@ -196,9 +197,10 @@ class _Pass:
         """Adds a gradient to what waits for its node, or to its leaf."""
         array = grad.array
         if type(source) is Node:
-            if source.parts is None:
-                if array.shape != source.shape or array.dtype is not source.dtype:
-                    grad = _fitted(grad, source.shape, source.dtype)
+            if source.parts is None and (
+                array.shape != source.shape or array.dtype is not source.dtype
+            ):
+                grad = _fitted(grad, source.shape, source.dtype)
             before = self.pending.get(source)
             if before is None:
                 self.pending[source] = grad
@@ -261,7 +263,8 @@ def _hooked(hooks: dict[int, Any], grad: Tensor) -> Tensor:
 
 
 def _sole(grad: Tensor) -> bool:
-    """Whether the caller's caller alone holds the gradient and its memory, so that it may be kept."""
+    """Whether the caller's caller alone holds the gradient and its memory, so that it may be
+    kept."""
     return (
         sys.getrefcount(grad) <= _SOLE_TENSOR
         and sys.getrefcount(grad.array) <= _SOLE_ARRAY
@@ -271,8 +274,8 @@ def _sole(grad: Tensor) -> bool:
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool = False) -> None:
-    """Adds a gradient to a leaf's, through the leaf's hooks; the first one is taken over, not copied,
-    where nobody else holds it."""
+    """Adds a gradient to a leaf's, through the leaf's hooks; the first one is taken over, not
+    copied, where nobody else holds it."""
     if leaf.leaf_hooks is not None and leaf.node is None:
         grad = _hooked(leaf.leaf_hooks, grad)
     before = leaf.grad

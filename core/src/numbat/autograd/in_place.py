@@ -68,7 +68,8 @@ def region_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 def written_backward(node: Node, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of what stood in a base before a write through a view, and of what was written."""
+    """The gradients of what stood in a base before a write through a view, and of what was
+    written."""
     from numbat.ops.viewing import gather_region, zero_region
 
     region: Region = node.values
@@ -93,8 +94,8 @@ def refresh(view: Tensor) -> None:
 
 
 def check_writable(target: Tensor, operator: str) -> None:
-    """Refuses to write over a leaf that requires a gradient (CORE-0306), or over memory that several
-    indices share (CORE-0307)."""
+    """Refuses to write over a leaf that requires a gradient (CORE-0306), or over memory that
+    several indices share (CORE-0307)."""
     if MODE.recording and target.requires_grad:
         root = target if target.base is None else target.base
         if target.node is None or (root.node is None and root.wants_grad):
@@ -109,8 +110,8 @@ def check_writable(target: Tensor, operator: str) -> None:
 def overwrite(target: Tensor, result: Tensor, operator: str) -> Tensor:
     """Writes `result`, computed from `target`, over it: values, version and history.
 
-    Raises CORE-0306, CORE-0307 (see `check_writable`), CORE-0202 where the result's shape is not the
-    target's, CORE-0105 where its type cannot be cast to the target's.
+    Raises CORE-0306, CORE-0307 (see `check_writable`), CORE-0202 where the result's shape is not
+    the target's, CORE-0105 where its type cannot be cast to the target's.
     """
     check_writable(target, operator)
     if result.array.shape != target.array.shape:
@@ -134,7 +135,8 @@ def overwrite(target: Tensor, result: Tensor, operator: str) -> Tensor:
 
 
 def written_by(ufunc: Any, target: Tensor, other: Any, operator: str) -> bool:
-    """Writes `ufunc(target, other)` over the target at once, where neither history nor type changes.
+    """Writes `ufunc(target, other)` over the target at once, where neither history nor type
+    changes.
 
     False where that does not hold, and nothing was written; the caller then takes the long way.
     Raises CORE-0307 for memory that several indices share.
@@ -157,7 +159,8 @@ def written_by(ufunc: Any, target: Tensor, other: Any, operator: str) -> bool:
 
 
 def _keep_original(target: Tensor, node: Node) -> None:
-    """Gives an operator that saved its target a copy of it, as it was, before it is written over."""
+    """Gives an operator that saved its target a copy of it, as it was, before it is written
+    over."""
     saved = node.saved
     assert saved is not None
     if not any(one is target for one in saved):

@@ -88,7 +88,8 @@ class set_grad_enabled(_Switch):
 
 
 class detect_anomaly(_Switch):
-    """Within it each operator remembers its call site, and a gradient that is NaN is refused with it."""
+    """Within it each operator remembers its call site, and a gradient that is NaN is refused with
+    it."""
 
     _attribute = "anomaly"
 

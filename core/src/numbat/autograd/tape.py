@@ -1,7 +1,8 @@
 """The tape: a node for each recorded operator, made when the operator runs.
 
 A node knows its backward function, what that function needs (saved tensors and plain values), and
-where each gradient goes: to the node that made the input, or to the input itself where it is a leaf.
+where each gradient goes: to the node that made the input, or to the input itself where it is a
+leaf.
 Nodes are numbered as they are made, so that running them in falling order is a topological order.
 """
 
@@ -28,10 +29,10 @@ _next_number = itertools.count(1).__next__
 class Node:
     """One recorded operator.
 
-    A backward function takes the node and the gradient of its result and gives one gradient for each
-    input (None where there is none to give). It is written with differentiable operators, so that
-    second derivatives need nothing more. It need not undo broadcasting nor casts: the engine sums a
-    gradient to its input's shape and casts it to its input's type.
+    A backward function takes the node and the gradient of its result and gives one gradient for
+    each input (None where there is none to give). It is written with differentiable operators, so
+    that second derivatives need nothing more. It need not undo broadcasting nor casts: the engine
+    sums a gradient to its input's shape and casts it to its input's type.
 
     Attributes:
         backward: the function; its name is the operator's.
@@ -45,8 +46,8 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "backward", "dtype", "hooks", "number", "owner", "parts", "result", "saved", "shape",
-        "site", "sources", "values", "versions",
+        "__weakref__", "backward", "dtype", "hooks", "number", "owner", "parts", "result", "saved",
+        "shape", "site", "sources", "values", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -94,8 +95,8 @@ class Node:
     def unpack(self) -> Any:
         """The saved tensors.
 
-        Raises CORE-0304 where one was written over since it was saved, CORE-0305 where the graph was
-        freed by an earlier backward pass.
+        Raises CORE-0304 where one was written over since it was saved, CORE-0305 where the graph
+        was freed by an earlier backward pass.
         """
         saved = self.saved
         if saved is None:
@@ -111,7 +112,8 @@ class Node:
         return saved
 
     def keep_result(self, out: Tensor) -> None:
-        """Saves the operator's own result; the link to its tensor is weak, so that no cycle keeps both."""
+        """Saves the operator's own result; the link to its tensor is weak, so that no cycle keeps
+        both."""
         self.result = out.array
         self.owner = ref(out)
 
@@ -259,7 +261,8 @@ def _plain(array: Any) -> Tensor:
 
 
 def _part_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
-    """Lays the gradient of one result of several into their common node (the engine knows `parts`)."""
+    """Lays the gradient of one result of several into their common node (the engine knows
+    `parts`)."""
     whole = node.sources[0]
     assert isinstance(whole, Node)
     assert whole.parts is not None

@@ -48,7 +48,12 @@ def _judge(
 ) -> None:
     worst: tuple[float, str] = (0.0, "")
     for number, sample in enumerate(samples):
-        found = apart(operator, sample)
+        try:
+            found = apart(operator, sample)
+        except Exception as error:
+            # One operator's fault must not hide the next one's.
+            check.equal(f"{what} of {operator.name}", f"sample {number}: {error!r}"[:300], "")
+            return
         if found is not None:
             distance = abs(found.derivative - found.difference)
             # A NaN is as far away as can be.

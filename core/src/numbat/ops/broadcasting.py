@@ -39,7 +39,8 @@ def _mismatch(operator: str, *shapes: tuple[int, ...]) -> Refusal:
 
 
 def _suggestion(first: tuple[int, ...], second: tuple[int, ...] = ()) -> str:
-    """A change of one operand that makes the two shapes broadcast; empty where none of one step does."""
+    """A change of one operand that makes the two shapes broadcast; empty where none of one step
+    does."""
     for name, mine, other in (("second", second, first), ("first", first, second)):
         for axis in range(len(mine) + 1):
             widened = (*mine[:axis], 1, *mine[axis:])

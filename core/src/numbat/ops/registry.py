@@ -83,7 +83,8 @@ def operator(
         name: the operator's name, where it is not the function's.
         torch: the name in torch's operator database; True for the same, None for none.
         differentiable: False for comparisons, index results and the like.
-        twice: False where the backward function is not differentiable; as `differentiable` when left out.
+        twice: False where the backward function is not differentiable; as `differentiable` when
+            left out.
         random: True where it draws numbers, so that two calls differ.
         method: False where it is no method of `Tensor`; a function where the method takes its
             arguments in another order.

@@ -35,7 +35,8 @@ def unary(low: float = -2.0, high: float = 2.0, away_from: float | None = None) 
 def binary(
     low: float = -2.0, high: float = 2.0, low2: float | None = None, high2: float | None = None
 ) -> Samples:
-    """Two tensors: of one shape, broadcast both ways, and one of no axes; the second one's bounds may differ."""
+    """Two tensors: of one shape, broadcast both ways, and one of no axes; the second one's bounds
+    may differ."""
 
     def make(rng: np.random.Generator) -> Iterator[Sample]:
         second = (low if low2 is None else low2, high if high2 is None else high2)

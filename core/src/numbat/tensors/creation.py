@@ -81,7 +81,8 @@ def tensor(
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """`data` itself where it is a tensor of that type, numpy's memory where it is an array, else a copy."""
+    """`data` itself where it is a tensor of that type, numpy's memory where it is an array, else a
+    copy."""
     check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None or data.dtype is as_dtype(dtype) else data.to(dtype)

@@ -1,4 +1,5 @@
-"""Where memory is. The CPU now; a second backend is one more name here and one more kernel module."""
+"""Where memory is. The CPU now; a second backend is one more name here and one more kernel
+module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hangs the operators on `Tensor`: methods, Python's operators, and the methods that write in place."""
+"""Hangs the operators on `Tensor`: methods, Python's operators, and the methods that write in
+place."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ def _guarded(function: Callable[..., Tensor]) -> Callable[..., Any]:
 
 
 def _backward(
-    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    inputs: Any = None,
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None,
+    create_graph: bool = False, inputs: Any = None,
 ) -> None:  # fmt: skip
     """Adds to `.grad` of every leaf the gradient of this tensor; see `numbat.autograd.backward`."""
     engine.backward(self, gradient, retain_graph, create_graph, inputs)
@@ -95,10 +96,12 @@ def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], N
 
 DUNDERS = {
     "__add__": "add", "__sub__": "sub", "__mul__": "mul", "__truediv__": "div", "__pow__": "pow",
-    "__mod__": "remainder", "__floordiv__": "floor_divide", "__matmul__": "matmul", "__neg__": "neg",
+    "__mod__": "remainder", "__floordiv__": "floor_divide", "__matmul__": "matmul",
+    "__neg__": "neg",
     "__abs__": "abs", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
     "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor",
-    "__invert__": "bitwise_not", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "__invert__": "bitwise_not", "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
     "__pos__": "positive",
 }  # fmt: skip
 """Python's operators, and the operators of the registry that they are."""
@@ -115,7 +118,8 @@ COMMUTING = {
 }  # fmt: skip
 
 IN_PLACE = {
-    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ipow__": "pow",
+    "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div",
+    "__ipow__": "pow",
     "__imod__": "remainder", "__ifloordiv__": "floor_divide", "__iand__": "bitwise_and",
     "__ior__": "bitwise_or", "__ixor__": "bitwise_xor",
 }  # fmt: skip

@@ -1,4 +1,5 @@
-"""Which element type two operands meet in: PyTorch's rules, tensors of no axes and Python numbers included.
+"""Which element type two operands meet in: PyTorch's rules, tensors of no axes and Python numbers
+included.
 
 Source: PyTorch, "Tensor Attributes: type promotion", and `at::native::result_type`.
 """
@@ -20,15 +21,16 @@ _SIGNED = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
 def promote_types(first: DType, second: DType) -> DType:
     """The element type in which both meet.
 
-    Raises CORE-0106 for uint16 or uint32 with another type that is not floating: PyTorch defines none.
+    Raises CORE-0106 for uint16 or uint32 with another type that is not floating: PyTorch defines
+    none.
     """
     if first is second:
         return first
     if first.category > second.category or second.category > first.category:
         higher, lower = (first, second) if first.category > second.category else (second, first)
-        if lower.name in ("uint16", "uint32") or higher.name in ("uint16", "uint32"):
-            if higher.category != FLOATING:
-                raise refuse("CORE-0106", first=first.name, second=second.name)
+        unmixed = {"uint16", "uint32"} & {lower.name, higher.name}
+        if unmixed and higher.category != FLOATING:
+            raise refuse("CORE-0106", first=first.name, second=second.name)
         return higher
     if first.category == FLOATING:
         if dtypes.float64 in (first, second):
@@ -54,7 +56,8 @@ def _meet(first: DType, second: DType) -> DType:
 
 
 def scalar_dtype(value: Any) -> DType:
-    """The element type of a Python or numpy number alone: bool, int64, or the default floating type."""
+    """The element type of a Python or numpy number alone: bool, int64, or the default floating
+    type."""
     if isinstance(value, (bool, np.bool_)):
         return dtypes.bool_
     if isinstance(value, (int, np.integer)):
@@ -127,7 +130,8 @@ def operands(first: Any, second: Any) -> tuple[Tensor, Tensor]:
 
 
 def _integer_constant(value: int, like: Tensor) -> np.ndarray[Any, Any]:
-    """A whole number in a tensor's type; it wraps round as PyTorch's does, where it does not fit."""
+    """A whole number in a tensor's type; it wraps round as PyTorch's does, where it does not
+    fit."""
     dtype = like.array.dtype
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

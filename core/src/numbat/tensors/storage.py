@@ -27,7 +27,8 @@ def _array_table() -> int:
 
 
 def install() -> None:
-    """Makes numpy allocate aligned blocks; `NUMBAT_ALLOCATOR=numpy` in the environment leaves numpy's own.
+    """Makes numpy allocate aligned blocks; `NUMBAT_ALLOCATOR=numpy` in the environment leaves
+    numpy's own.
 
     The handler holds for the current context (contextvars), so for threads that start later it is
     installed by whoever starts them.

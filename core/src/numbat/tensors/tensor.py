@@ -21,7 +21,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class Tensor:
     """An array of one element type, with the history that made it.
 
-    Operators are its methods; `tensors/methods.py` hangs them on, so that each stands once, in `ops/`.
+    Operators are its methods; `tensors/methods.py` hangs them on, so that each stands once, in
+    `ops/`.
 
     Attributes of the engine (torch's public names are properties):
         array: the values, a numpy array; views share it with their root.
@@ -59,7 +60,8 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient flows to it; settable on leaves of a floating type (else CORE-0301, CORE-0302)."""
+        """Whether a gradient flows to it; settable on leaves of a floating type (else CORE-0301,
+        CORE-0302)."""
         if self.base is not None and self.seen != self.base.history:
             _refresh(self)
         return self.wants_grad
