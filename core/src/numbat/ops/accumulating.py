@@ -42,7 +42,8 @@ def _linear(target: Array, index: tuple[Any, ...]) -> bool:
 
 
 def _linear_places(shape: tuple[int, ...], index: tuple[Any, ...]) -> Array:
-    """Places in the flattened array, from one array of (possibly negative) indices for each axis."""
+    """Places in the flattened array, from one array of (possibly negative) indices for each
+    axis."""
     places: Any = 0
     for extent, one in zip(shape, index, strict=True):
         places = places * extent + np.where(one < 0, one + extent, one)

@@ -1,7 +1,8 @@
 """Elements by their indices: `x[...]` and `x[...] = value`, with torch's rules.
 
 Whole numbers, slices, None and Ellipsis make a view; what is left of the index, tensors of whole
-numbers and masks, copies. (numpy treats a whole number beside a tensor as a tensor, which moves axes;
+numbers and masks, copies. (numpy treats a whole number beside a tensor as a tensor, which moves
+axes;
 torch does not.)
 """
 
@@ -76,7 +77,8 @@ def getitem(input: Tensor, index: Any) -> Tensor:
 
 
 def parsed(index: Any, shape: tuple[int, ...]) -> tuple[Any, tuple[Any, ...] | None]:
-    """The basic part of an index (None where it changes nothing), and its tensors at the axes that the
+    """The basic part of an index (None where it changes nothing), and its tensors at the axes that
+    the
     basic part leaves (None where there are none).
 
     Raises CORE-0240 to CORE-0243.
@@ -158,7 +160,8 @@ def _check_together(advanced: list[Any]) -> None:
 
 
 def _item(one: Any) -> Any:
-    """One part of an index as int, slice, None, Ellipsis, bool, or an array of whole numbers or bools.
+    """One part of an index as int, slice, None, Ellipsis, bool, or an array of whole numbers or
+    bools.
 
     Raises CORE-0241.
     """
@@ -223,7 +226,8 @@ def _plain_slice(one: Any) -> Any:
 def check_bounds(
     index: Array, extent: int, dim: int, operator: str, *, from_back: bool = True
 ) -> None:
-    """Refuses, with CORE-0240, an index outside an axis; negative ones too unless counted from the back."""
+    """Refuses, with CORE-0240, an index outside an axis; negative ones too unless counted from
+    the back."""
     if not index.size:
         return
     low, high = int(index.min()), int(index.max())
@@ -307,7 +311,8 @@ def _check_memory(target: Tensor, name: str) -> None:
 
 
 def _finish(target: Tensor, result: Tensor) -> None:
-    """Counts a write and hands its history on; `result` was recorded over the target's own array."""
+    """Counts a write and hands its history on; `result` was recorded over the target's own
+    array."""
     bump(target)
     if MODE.recording and result.wants_grad:
         adopt(target, result)
@@ -405,7 +410,8 @@ def _sample_index_put(rng: np.random.Generator) -> Any:
 
 @operator(_sample_index_put)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy with `values`, broadcast, at (or added at) the places that the tensors of indices name.
+    """A copy with `values`, broadcast, at (or added at) the places that the tensors of indices
+    name.
 
     Raises CORE-0111 where the types differ, CORE-0240 to CORE-0243, CORE-0208.
     """
@@ -458,7 +464,8 @@ def cleared_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`index_put` written over the tensor, without a copy; raises what it raises, and what `copy_` does."""
+    """`index_put` written over the tensor, without a copy; raises what it raises, and what
+    `copy_` does."""
     if values.array.dtype != input.array.dtype:
         raise refuse(
             "CORE-0111", operator="index_put_", first=input.dtype.name, second=values.dtype.name

@@ -153,7 +153,8 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 
 @operator(_sample_vstack, method=False)
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """The tensors, vectors as rows, one after another along the first axis; raises what `cat` raises."""
+    """The tensors, vectors as rows, one after another along the first axis; raises what `cat`
+    raises."""
     return cat([atleast_2d(one) for one in _several(tensors, "vstack")], 0)
 
 
@@ -247,7 +248,8 @@ def _sample_split(rng: np.random.Generator) -> Any:
 
 @operator(_sample_split)
 def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of parts of one size along an axis, the last one smaller where it must be, or of given sizes.
+    """Views of parts of one size along an axis, the last one smaller where it must be, or of given
+    sizes.
 
     Raises CORE-0204, CORE-0248, CORE-0253, and CORE-0246 where given sizes do not make up the axis.
     """
@@ -313,7 +315,8 @@ def _sample_tensor_split(rng: np.random.Generator) -> Any:
 
 @operator(_sample_tensor_split)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of so many parts, nearly equal, along an axis, or of the parts between the given indices.
+    """Views of so many parts, nearly equal, along an axis, or of the parts between the given
+    indices.
 
     Raises CORE-0204, CORE-0248, CORE-0253.
     """
@@ -413,12 +416,12 @@ def _sample_repeat(rng: np.random.Generator) -> Any:
 
 
 @operator(_sample_repeat)
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
-    """A copy laid out `repeats` times along each axis; further counts in front make further axes.
+def repeat(input: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
+    """A copy laid out so many times along each axis; further counts in front make further axes.
 
     Raises CORE-0253 for a negative count, CORE-0246 for fewer counts than axes.
     """
-    return _tiled(input, extents_of(repeats), "repeat")
+    return _tiled(input, extents_of(counts if repeats is None else (repeats,)), "repeat")
 
 
 def _tiled(input: Tensor, counts: tuple[int, ...], operator: str) -> Tensor:
@@ -455,12 +458,12 @@ def _sample_tile(rng: np.random.Generator) -> Any:
 
 
 @operator(_sample_tile)
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *given: Any, dims: Any = None) -> Tensor:
     """`repeat`, whose counts may be fewer than the axes; missing ones in front are one.
 
     Raises CORE-0253.
     """
-    counts = extents_of(dims)
+    counts = extents_of(given if dims is None else (dims,))
     return _tiled(input, (1,) * (input.array.ndim - len(counts)) + counts, "tile")
 
 
@@ -474,7 +477,8 @@ def _sample_repeat_interleave(rng: np.random.Generator) -> Any:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """A copy with each element (or slice of an axis) `repeats` times in a row; given counts alone, the
+    """A copy with each element (or slice of an axis) `repeats` times in a row; given counts alone,
+    the
     indices that would do so.
 
     Raises CORE-0204, CORE-0253 for a negative count, CORE-0246 where counts do not fit the axis.
@@ -565,7 +569,8 @@ def _sample_meshgrid(rng: np.random.Generator) -> Any:
 
 @operator(_sample_meshgrid, method=False)
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Views of vectors, one for each axis of the grid that they span; with 'xy' the first two axes change
+    """Views of vectors, one for each axis of the grid that they span; with 'xy' the first two axes
+    change
     places.
 
     Raises CORE-0245, CORE-0247, and CORE-0248 for tensors of more than one axis.

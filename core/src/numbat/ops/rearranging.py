@@ -34,15 +34,16 @@ def _sample_flip(rng: np.random.Generator) -> Any:
 
 
 @operator(_sample_flip)
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *axes: Any, dims: Any = None) -> Tensor:
     """A copy with the given axes reversed.
 
     Raises CORE-0204, CORE-0207.
     """
     array = input.array
-    axes = distinct_axes(extents_of(dims), array.ndim, "flip")
-    index = tuple([slice(None, None, -1) if axis in axes else _ALL for axis in range(array.ndim)])
-    return record(array[index].copy(order="K"), flip_backward, (input,), values=axes)
+    given = extents_of(axes if dims is None else (dims,))
+    turned = distinct_axes(given, array.ndim, "flip")
+    index = tuple([slice(None, None, -1) if axis in turned else _ALL for axis in range(array.ndim)])
+    return record(np.array(array[index], order="C"), flip_backward, (input,), values=turned)
 
 
 def flip_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
@@ -84,7 +85,8 @@ def _sample_roll(rng: np.random.Generator) -> Any:
 
 @operator(_sample_roll)
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
-    """A copy with the elements moved along axes (or along the flattened tensor), the last ones first.
+    """A copy with the elements moved along axes (or along the flattened tensor), the last ones
+    first.
 
     Raises CORE-0204, and CORE-0246 where there are not as many shifts as axes.
     """
@@ -338,7 +340,8 @@ def triu_indices(
 
 
 def _replaced(input: Tensor, src: Tensor, region: Any, back: Any, operator: str) -> Tensor:
-    """A copy of `input` with `src` where `region` of an array is; `back` takes that region of a gradient."""
+    """A copy of `input` with `src` where `region` of an array is; `back` takes that region of a
+    gradient."""
     array = input.array.copy()
     part = region(array)
     if part.shape != src.array.shape:

@@ -1,4 +1,5 @@
-"""Elements chosen along an axis by tensors of indices or masks: gather and scatter, take and put."""
+"""Elements chosen along an axis by tensors of indices or masks: gather and scatter, take and
+put."""
 
 from __future__ import annotations
 
@@ -38,6 +39,8 @@ def index_array(index: Any, operator: str) -> Array:
     Raises CORE-0241 for another type.
     """
     array: Array = index.array if isinstance(index, Tensor) else array_of(index)
+    if not array.size:
+        return array.astype(np.int64)
     if array.dtype.kind not in "iu" or array.dtype == np.uint8:
         raise refuse("CORE-0241", operator=operator, given=f"a tensor of {array.dtype.name}")
     return array
@@ -146,7 +149,7 @@ def _sample_scatter(rng: np.random.Generator) -> Any:
 
 def _flat_and_places(array: Array, places: Array, axis: int) -> tuple[Array, tuple[Any, ...]]:
     """An array of one axis or more, and the places of an index in it."""
-    if not array.ndim or not places.ndim:
+    if not array.ndim or not places.ndim or not places.size:
         return array.reshape(-1), (places.reshape(-1),)
     return array, places_along(places, axis)
 
@@ -156,7 +159,8 @@ def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
     reduce: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """A copy with `src` (a tensor or one value) written to the places that the index names along `dim`.
+    """A copy with `src` (a tensor or one value) written to the places that the index names along
+    `dim`.
 
     `reduce` may be 'add' or 'multiply'; no gradient flows through it then ('add' apart).
     Raises CORE-0204, CORE-0240, CORE-0241, CORE-0254, CORE-0111, CORE-0247.
@@ -169,7 +173,7 @@ def scatter(
         part = np.broadcast_to(cast_array(given.array, input.array.dtype), places.shape)
     array = input.array.copy()
     flat, where = _flat_and_places(array, places, axis)
-    part = part.reshape(-1) if not places.ndim or not array.ndim else part
+    part = part.reshape(-1) if flat is not array else part
     if reduce is None:
         flat[where] = part
         return record(
@@ -232,7 +236,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     part = _check_source(src, input, places, axis, "scatter_add")
     array = input.array.copy()
     flat, where = _flat_and_places(array, places, axis)
-    accumulated_at(flat, where, part.reshape(-1) if len(where) == 1 != array.ndim else part)
+    accumulated_at(flat, where, part.reshape(-1) if flat is not array else part)
     return record(array, scatter_add_backward, (input, src), values=(places, axis, src.array.shape))
 
 
@@ -272,7 +276,8 @@ def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
 def _reduced_at(
     array: Array, where: tuple[Any, ...], part: Array, reduce: str, include_self: bool
 ) -> tuple[Array, Array]:
-    """`array` with the values reduced into it at their places, and how many met at each place (for a
+    """`array` with the values reduced into it at their places, and how many met at each place (for
+    a
     mean, else none)."""
     wide = array.astype(np.float32) if _is_half(array.dtype) else array.copy()
     if not include_self:
@@ -315,7 +320,8 @@ def scatter_reduce(
 ) -> Tensor:
     """A copy with the values of `src` reduced into the places that the index names along `dim`.
 
-    `reduce` is 'sum', 'prod', 'mean', 'amax' or 'amin'; without `include_self` what stood there does not
+    `reduce` is 'sum', 'prod', 'mean', 'amax' or 'amin'; without `include_self` what stood there
+    does not
     count. Raises CORE-0204, CORE-0240, CORE-0241, CORE-0254, CORE-0111, CORE-0247.
     """
     _check_reduce(reduce, tuple(_REDUCES), "scatter_reduce")
@@ -384,7 +390,8 @@ def _mean_gradients(grad: Tensor, whole: Tensor, part: Tensor, result: Tensor, w
 
 def _prod_gradients(grad: Tensor, whole: Tensor, part: Tensor, result: Tensor, where: Any,
                     include_self: bool) -> tuple[Tensor, Tensor]:  # fmt: skip
-    # A product's gradient is the product of the others: the quotient, except where a factor is zero.
+    # A product's gradient is the product of the others: the quotient, except where a factor is
+    # zero.
     zero_whole = _mask(whole.array == 0, whole)
     safe_whole = whole + zero_whole
     others, _ = _product_at(safe_whole, where, part, include_self)
@@ -432,7 +439,8 @@ def _sample_take_along(rng: np.random.Generator) -> Any:
 
 @operator(_sample_take_along)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`gather` with the other axes broadcast and negative indices; over the flattened tensor without `dim`.
+    """`gather` with the other axes broadcast and negative indices; over the flattened tensor
+    without `dim`.
 
     Raises CORE-0204, CORE-0240, CORE-0241, CORE-0254, CORE-0201.
     """
@@ -511,9 +519,10 @@ def _rows_shape(
     shape = input.array.shape
     wanted = (*shape[:axis], places.size, *shape[axis + 1 :]) if shape else (places.size,)
     mine = source.array.shape
-    if mine != wanted and not (not mine and source.array.size == places.size):
-        if not (not shape and source.array.size == places.size):
-            raise refuse("CORE-0208", shape=list(mine), wanted=list(wanted))
+    # A source or a tensor of no axes counts as one of one element.
+    lone = (not mine or not shape) and source.array.size == places.size
+    if mine != wanted and not lone:
+        raise refuse("CORE-0208", shape=list(mine), wanted=list(wanted))
     return wanted
 
 
@@ -593,19 +602,20 @@ def _sample_index_fill(rng: np.random.Generator) -> Any:
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """A copy with one value written over the slices at the given indices of an axis.
 
-    Raises CORE-0204, CORE-0240, CORE-0241, CORE-0248, and CORE-0103 for a tensor of more than one element.
+    Raises CORE-0204, CORE-0240, CORE-0241, CORE-0248, and CORE-0103 for a tensor of more than one
+    element.
     """
-    _, _, where = _row_index(input, dim, index, "index_fill")
+    if not input.array.ndim:
+        axis_of(dim, 0, "index_fill")
+        return reshape(index_fill(reshape(input, (1,)), 0, index, value), ())
+    places, axis, _ = _row_index(input, dim, index, "index_fill")
+    # Each place once, for the value's gradient.
+    where = ((_ALL,) * axis) + (np.unique(places % max(input.array.shape[axis], 1)),)
     given = _value(value, input)
     if given.array.ndim:
         raise refuse("CORE-0103", shape=list(given.shape), wanted="one element without axes")
     array = input.array.copy()
-    whole = array.reshape(-1) if not array.ndim else array
-    whole[where] = cast_array(given.array, array.dtype)
-    if not array.ndim:
-        # Of the one element either what stood there or the value is left.
-        kept = input if not where[0].size else given
-        return reshape(kept.to(input.dtype), ()).clone()
+    array[where] = cast_array(given.array, array.dtype)
     return record(array, index_put_backward, (input, given), values=(where, False))
 
 
@@ -625,7 +635,8 @@ def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
     include_self: bool = True,
 ) -> Tensor:  # fmt: skip
-    """A copy with the slices of `source` reduced into the given indices of an axis; see `scatter_reduce`.
+    """A copy with the slices of `source` reduced into the given indices of an axis; see
+    `scatter_reduce`.
 
     Raises CORE-0204, CORE-0240, CORE-0241, CORE-0248, CORE-0111, CORE-0208, CORE-0247.
     """
@@ -680,7 +691,8 @@ def _sample_put(rng: np.random.Generator) -> Any:
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """A copy with `source` written to (or added at) places of the flattened tensor.
 
-    Raises CORE-0240, CORE-0241, CORE-0111, and CORE-0255 where there are not as many values as places.
+    Raises CORE-0240, CORE-0241, CORE-0111, and CORE-0255 where there are not as many values as
+    places.
     """
     places = _flat_index(input, index, "put").reshape(-1)
     source = _rows_source(source, input, "put")
@@ -732,8 +744,8 @@ def _sample_masked_fill(rng: np.random.Generator) -> Any:
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy with one value where the mask, broadcast, is true.
 
-    Raises CORE-0241, CORE-0201, CORE-0103 for a tensor of more than one element, CORE-0105 where the value
-    is of a higher category than the tensor.
+    Raises CORE-0241, CORE-0201, CORE-0103 for a tensor of more than one element, CORE-0105 where
+    a floating value would be cut to a whole number.
     """
     from numbat.ops.broadcasting import check_broadcast
 
@@ -747,7 +759,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         if given.array.ndim:
             raise refuse("CORE-0103", shape=list(given.shape), wanted="one element without axes")
         kind, constant = given.dtype, given.array
-    if kind.category > input.dtype.category:
+    if kind.is_floating_point and not input.dtype.is_floating_point:
         raise refuse("CORE-0105", operator="masked_fill", result=kind.name, target=input.dtype.name)
     if held.shape == array.shape:
         out = array.copy()
@@ -813,7 +825,8 @@ def _sample_masked_scatter(rng: np.random.Generator) -> Any:
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy with the elements of `source`, in order, where the mask, broadcast, is true.
 
-    Raises CORE-0241, CORE-0201, CORE-0111, and CORE-0255 where there are fewer elements than places.
+    Raises CORE-0241, CORE-0201, CORE-0111, and CORE-0255 where there are fewer elements than
+    places.
     """
     from numbat.ops.broadcasting import check_broadcast
     from numbat.ops.viewing import expand

@@ -14,9 +14,9 @@ from numbat.tensors.tensor import Tensor
 from numbat_registries import refuse
 
 __all__ = [
-    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "expand_as", "flatten", "moveaxis", "movedim",
-    "narrow", "ravel", "reshape_as", "select", "squeeze", "swapaxes", "swapdims", "t", "unflatten",
-    "unfold", "unsqueeze", "view_as",
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "expand_as", "flatten", "moveaxis",
+    "movedim", "narrow", "ravel", "reshape_as", "select", "squeeze", "swapaxes", "swapdims", "t",
+    "unflatten", "unfold", "unsqueeze", "view_as",
 ]  # fmt: skip
 
 _ALL = slice(None)
@@ -98,7 +98,8 @@ def _sample_flatten(rng: np.random.Generator) -> Any:
 
 @operator(_sample_flatten)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from `start_dim` to `end_dim` as one: a view where the memory allows it, else a copy.
+    """The axes from `start_dim` to `end_dim` as one: a view where the memory allows it, else a
+    copy.
 
     Raises CORE-0204, and CORE-0253 where the last axis lies before the first.
     """
@@ -245,7 +246,8 @@ def matrix_transpose(input: Tensor) -> Tensor:
 
 
 def hermitian(input: Tensor) -> Tensor:
-    """`Tensor.H`: the transpose of a matrix, there being no complex numbers (CORE-0248 for more axes)."""
+    """`Tensor.H`: the transpose of a matrix, there being no complex numbers (CORE-0248 for more
+    axes)."""
     if input.array.ndim not in (0, 2):
         raise refuse("CORE-0248", operator="H", shape=list(input.shape), wanted="two axes")
     return transpose(input, 0, 1)
@@ -420,7 +422,8 @@ def atleast_2d(*tensors: Any) -> Any:
 
 @operator(_sample_atleast, method=False)
 def atleast_3d(*tensors: Any) -> Any:
-    """The tensor, or each of several, with three axes or more: a vector along the middle one, a matrix
+    """The tensor, or each of several, with three axes or more: a vector along the middle one, a
+    matrix
     along the first two."""
     return _each(tensors, lambda one: _widened(one, (_front, _front, _back)))
 
