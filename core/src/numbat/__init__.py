@@ -13,7 +13,7 @@ from numbat.tensors import storage
 
 storage.install()
 
-from numbat import autograd
+from numbat import autograd, nn
 from numbat.autograd import (
     enable_grad,
     inference_mode,
@@ -80,6 +80,8 @@ from numbat.tensors.dtypes import float64 as double
 from numbat.tensors.dtypes import int16 as short
 from numbat.tensors.dtypes import int32 as int
 from numbat.tensors.dtypes import int64 as long
+from numbat.tensors.interchange import from_dlpack
+from numbat.tensors.printing import get_printoptions, printoptions, set_printoptions
 from numbat.tensors.promotion import can_cast, promote_types, result_type
 from numbat.tensors.storage import empty_cache, memory_stats, reset_peak_memory
 from numbat.tensors.tensor import Tensor
