@@ -210,6 +210,8 @@ def _compare_one(
     def fault(what: str) -> None:
         tally.faults.append(Fault(entry.name, str(dtype), shown, what))
 
+    # torch's samples are of the method, where it takes its arguments in another order (`where`).
+    called = entry.method if callable(entry.method) else entry.function
     first = to_numbat(sample.input, with_grad)
     rest = to_numbat(list(sample.args), with_grad)
     keywords = to_numbat(dict(sample.kwargs), with_grad)
@@ -218,7 +220,7 @@ def _compare_one(
     except (RuntimeError, ValueError, IndexError, TypeError):
         return
     try:
-        mine = entry.function(first, *rest, **keywords)
+        mine = called(first, *rest, **keywords)
     except Refusal as refusal:
         tally.refused += 1
         fault(f"refused: {refusal}")

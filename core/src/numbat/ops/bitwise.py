@@ -154,4 +154,6 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
 
     Raises CORE-0220 for floating types and bools.
     """
-    return _divisors("lcm", np.lcm, input, other)
+    out = _divisors("lcm", np.lcm, input, other)
+    # A multiple that does not fit wraps round; PyTorch takes its sign off in the wider types.
+    return out if out.itemsize < 4 else wrap(np.absolute(out.array))

@@ -9,7 +9,7 @@ import numpy as np
 from numbat.autograd.in_place import overwrite, written_by
 from numbat.autograd.tape import Node, record
 from numbat.ops.broadcasting import apply
-from numbat.ops.mapping import mapped, mapped_all, zero_backward
+from numbat.ops.mapping import mapped, mapped_all, of_halves, zero_backward
 from numbat.ops.pointwise import mul, neg
 from numbat.ops.registry import operator
 from numbat.ops.samples import binary
@@ -45,8 +45,12 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
     if rounding_mode is not None:
         return _rounded(input, other, rounding_mode)
     x, y = floating_operands(input, other)
+    if x.array.dtype.itemsize == 2:
+        array, y = of_halves("div", np.true_divide, x, y, other)
+    else:
+        array = apply("div", np.true_divide, x, y)
     saved = (x if y.requires_grad else None, y)
-    return record(apply("div", np.true_divide, x, y), div_backward, (x, y), saved)
+    return record(array, div_backward, (x, y), saved)
 
 
 def div_backward(node: Node, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

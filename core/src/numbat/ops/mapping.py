@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numbat.autograd.tape import Node, record
-from numbat.ops.broadcasting import check_broadcast
+from numbat.ops.broadcasting import apply, check_broadcast
 from numbat.tensors.dtypes import FLOATING, DType
 from numbat.tensors.tensor import Array, Tensor, wrap
 from numbat_registries import refuse
@@ -45,6 +45,26 @@ def mapped_all(operator: str, function: Any, *arrays: Array) -> Any:
     except ValueError:
         check_broadcast(operator, *[one.shape for one in arrays])
         raise
+
+
+def of_halves(operator: str, ufunc: Any, x: Tensor, y: Tensor, given: Any) -> tuple[Any, Tensor]:
+    """`ufunc` of two operands of a 2-byte type, and the second operand to save.
+
+    float16 and bfloat16 are computed in float32; a number, or a tensor of no axes, that was given as
+    the second operand is not rounded to them before, as in PyTorch.
+    """
+    dtype = x.array.dtype
+    if dtype.kind in "iu":
+        return apply(operator, ufunc, x, y), y
+    if not isinstance(given, Tensor):
+        y = wrap(np.array(given, _WIDE))
+    second = given.array if isinstance(given, Tensor) and not given.array.ndim else y.array
+    try:
+        array = ufunc(x.array.astype(_WIDE), second.astype(_WIDE)).astype(dtype)
+    except ValueError:
+        check_broadcast(operator, x.array.shape, second.shape)
+        raise
+    return array, y
 
 
 def weighted(grad: Tensor, weights: Array) -> Tensor:

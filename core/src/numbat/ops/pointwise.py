@@ -9,7 +9,7 @@ import numpy as np
 from numbat.autograd.in_place import overwrite, written_by
 from numbat.autograd.tape import Node, record
 from numbat.ops.broadcasting import apply
-from numbat.ops.mapping import is_half, mapped_all, refuse_type
+from numbat.ops.mapping import is_half, mapped_all, of_halves, refuse_type
 from numbat.ops.registry import Sample, operator
 from numbat.ops.samples import binary, unary
 from numbat.tensors.dtypes import BOOL
@@ -34,6 +34,9 @@ def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     if alpha != 1:
         other = mul(other, alpha) if isinstance(other, Tensor) else other * alpha
     x, y = operands(input, other)
+    if x.array.dtype.itemsize == 2:
+        array, y = of_halves("add", np.add, x, y, other)
+        return record(array, add_backward, (x, y))
     return record(apply("add", np.add, x, y), add_backward, (x, y))
 
 
@@ -59,6 +62,9 @@ def sub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     x, y = operands(input, other)
     if x.array.dtype.kind == "b":
         raise refuse_type("sub", x.dtype, "use ^ or logical_xor")
+    if x.array.dtype.itemsize == 2:
+        array, y = of_halves("sub", np.subtract, x, y, other)
+        return record(array, sub_backward, (x, y))
     return record(apply("sub", np.subtract, x, y), sub_backward, (x, y))
 
 
@@ -83,9 +89,13 @@ def _mul_in_place(self: Tensor, other: Any) -> Tensor:
 def mul(input: Tensor, other: Any) -> Tensor:
     """`input * other`, broadcast."""
     x, y = operands(input, other)
+    if x.array.dtype.itemsize == 2:
+        array, y = of_halves("mul", np.multiply, x, y, other)
+    else:
+        array = apply("mul", np.multiply, x, y)
     # Each factor is saved for the other's gradient alone, so that it may be written over otherwise.
     saved = (x if y.requires_grad else None, y if x.requires_grad else None)
-    return record(apply("mul", np.multiply, x, y), mul_backward, (x, y), saved)
+    return record(array, mul_backward, (x, y), saved)
 
 
 def mul_backward(node: Node, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

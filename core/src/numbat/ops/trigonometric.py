@@ -140,7 +140,7 @@ def acosh(input: Tensor) -> Tensor:
 
 def acosh_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     (x,) = node.unpack()
-    return (mul(grad, mul(rsqrt(sub(x, 1)), rsqrt(add(x, 1)))),)
+    return (mul(grad, rsqrt(sub(square(x), 1))),)
 
 
 @operator(unary(-0.9, 0.9), in_place=True)
@@ -226,7 +226,8 @@ def sinc(input: Tensor) -> Tensor:
 def sinc_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     (x,) = node.unpack()
     turned = mul(x, float(np.pi))
-    slope = div(sub(mul(turned, cos(turned)), sin(turned)), mul(turned, x))
-    return (weighted(mul(grad, slope), x.array != 0),)
+    squared = mul(turned, x)
+    slope = div(sub(mul(turned, cos(turned)), sin(turned)), squared)
+    return (weighted(mul(grad, slope), squared.array != 0),)
 
 
