@@ -8,6 +8,8 @@ import numpy as np
 import pydicom
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._csa_headers import csa_headers
+from numbat_imaging.gates._mosaic_limits import mosaic_limits
 from numbat_imaging.gates.real_scans import compare_with_dcm2niix
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
@@ -57,6 +59,8 @@ def mosaic(check: Check) -> None:
     _form_and_times(check)
     _given_by_the_caller(check)
     _damaged_headers(check)
+    csa_headers(check)
+    mosaic_limits(check)
     scans = check.corpus("imaging/dcm2niix_qa", clauses=["IMG-R023.scans"])
     if scans is not None:
         for name in (*_SUITES, *_XA):

@@ -10,6 +10,7 @@ from pydicom.dataset import FileMetaDataset
 from pydicom.tag import BaseTag
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._united_grids import united_grids
 from numbat_imaging.gates.mosaic import by_coordinates, refused
 from numbat_imaging.gates.real_scans import compare_with_dcm2niix
 from numbat_imaging.intake import elements
@@ -67,6 +68,7 @@ _PRIVATE: dict[str, tuple[tuple[int, str, dict[int, tuple[str, Any]]], ...]] = {
 def vendor_forms_read(check: Check) -> None:
     by_coordinates(check, _GRIDS)
     refused(check, _GRIDS)
+    united_grids(check)
     _grid_times(check)
     _grid_gradients(check)
     _csa_gradient(check)
