@@ -1,11 +1,12 @@
-"""The numbers that torch draws on the CPU: the same ones, from the same seeds, to the last bit where it says so."""
+"""The numbers that torch draws on the CPU: the same ones, from the same seeds, to the last bit
+where it says so.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-
-torch = pytest.importorskip("torch")
+import torch
 
 import numbat as nb
 
@@ -14,7 +15,9 @@ FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 
 def both(seed, draw):
-    """What `draw(library)` gives in numbat and in torch, and that both stand at the same place after it."""
+    """What `draw(library)` gives in numbat and in torch, and that both stand at the same place
+    after it.
+    """
     nb.manual_seed(seed)
     torch.manual_seed(seed)
     ours, theirs = draw(nb), draw(torch)
@@ -166,9 +169,9 @@ def functional(library, name):
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
-        ("dropout", (50, 40)), ("dropout1d", (4, 5, 6)), ("dropout1d", (5, 6)), ("dropout2d", (4, 5, 3, 3)),
-        ("dropout3d", (4, 5, 2, 3, 3)), ("dropout3d", (5, 2, 3, 3)), ("alpha_dropout", (50, 40)),
-        ("feature_alpha_dropout", (4, 5, 3)),
+        ("dropout", (50, 40)), ("dropout1d", (4, 5, 6)), ("dropout1d", (5, 6)), ("dropout2d", (4, 5,
+        3, 3)), ("dropout3d", (4, 5, 2, 3, 3)), ("dropout3d", (5, 2, 3, 3)), ("alpha_dropout", (50,
+        40)), ("feature_alpha_dropout", (4, 5, 3)),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])

@@ -1,9 +1,9 @@
 """First values of parameters: each function writes over its tensor, unrecorded, and gives it back.
 
-Distributions, and from the same seed the numbers themselves, are those of `torch.nn.init`. `orthogonal_`
-alone depends on LAPACK's factorisation, and agrees to its rounding.
-Source: PyTorch 2.13, `torch/nn/init.py`; Glorot and Bengio 2010; He et al. 2015; Saxe et al. 2013;
-Martens 2010 (sparse).
+Distributions, and from the same seed the numbers themselves, are those of `torch.nn.init`.
+`orthogonal_` alone depends on LAPACK's factorisation, and agrees to its rounding. Source: PyTorch
+2.13, `torch/nn/init.py`; Glorot and Bengio 2010; He et al. 2015; Saxe et al. 2013; Martens 2010
+(sparse).
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from numbat.tensors.tensor import Tensor, wrap
 from numbat_registries import refuse
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_",
-    "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
     "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 LINEAR = (
-    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d",
 )  # fmt: skip
 """Functions that leave a variance as it is."""
 
@@ -107,7 +108,7 @@ def trunc_normal_(
     """Normal, redrawn until it lies in [a, b]; by uniform proposals where that would take long."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in trunc_normal_; the values may be ill distributed",
+            "mean is more than 2 std from [a, b] in trunc_normal_: the values may be off",
             stacklevel=2,
         )
     inside = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
@@ -184,7 +185,8 @@ def eye_(tensor: Tensor) -> Tensor:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """A convolution that hands its input channels on, group by group.
 
-    Raises CORE-0509 unless it has three to five axes, CORE-0512 where `groups` does not divide the first.
+    Raises CORE-0509 unless it has three to five axes, CORE-0512 where `groups` does not divide the
+    first.
     """
     _axes(tensor, "dirac_", (3, 4, 5), "three, four or five axes")
     shape = tensor.shape

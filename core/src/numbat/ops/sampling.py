@@ -1,8 +1,8 @@
 """Random tensors: fresh, like another, written over one, and dropout.
 
-Every operator draws from `generator`, or from the default one, the numbers that PyTorch draws on the CPU
-from the same seed; `random/streams.py` tells how. A tensor that is written over and is not contiguous is
-filled in the order of its memory, as PyTorch does.
+Every operator draws from `generator`, or from the default one, the numbers that PyTorch draws on
+the CPU from the same seed; `random/streams.py` tells how. A tensor that is written over and is not
+contiguous is filled in the order of its memory, as PyTorch does.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from numbat_registries import refuse
 
 __all__ = [
     "alpha_dropout", "bernoulli", "bernoulli_", "cauchy_", "dropout", "dropout1d", "dropout2d",
-    "dropout3d", "exponential_", "feature_alpha_dropout", "geometric_", "log_normal_", "multinomial",
-    "normal", "normal_", "poisson", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "random_", "randperm", "uniform_",
+    "dropout3d", "exponential_", "feature_alpha_dropout", "geometric_", "log_normal_",
+    "multinomial", "normal", "normal_", "poisson", "rand", "rand_like", "randint", "randint_like",
+    "randn", "randn_like", "random_", "randperm", "uniform_",
 ]  # fmt: skip
 
 
@@ -100,7 +100,8 @@ def _normal(
         return stream.normal_f64(count, mean, std)
     if dtype is dtypes.float32:
         return stream.normal_f32(count, mean, std)
-    # PyTorch fills the narrow types block by block, and draws nothing for a rest that it draws anew.
+    # PyTorch fills the narrow types block by block, and draws nothing for a rest that it draws
+    # anew.
     rest = count % 16
     drawn = stream.normal_f32(count - rest, mean, std)
     if rest:
@@ -120,7 +121,7 @@ def _positive(operator: str, name: str, value: float, *, zero: bool = False) -> 
     return float(value)
 
 
-# -- fresh tensors ----------------------------------------------------------------------------------
+# -- fresh tensors --------------------------------------------------------------------------------
 
 
 def _sizes(rng: np.random.Generator) -> Iterator[Sample]:
@@ -186,8 +187,8 @@ def _whole_samples(rng: np.random.Generator) -> Iterator[Sample]:
 
 @operator(_whole_samples, differentiable=False, random=True, method=False)
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False,
+    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Whole numbers in [low, high), or in [0, low) where one bound is given.
 
@@ -225,7 +226,7 @@ def randperm(
     return _fresh(cast_array(drawn, chosen.numpy), requires_grad)
 
 
-# -- like another tensor ----------------------------------------------------------------------------
+# -- like another tensor --------------------------------------------------------------------------
 
 
 def _likes(*args: Any) -> Any:
@@ -288,8 +289,8 @@ def _normals(rng: np.random.Generator) -> Iterator[Sample]:
 
 @operator(_normals, differentiable=False, random=True, method=False)
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False,
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
+    dtype: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Normal numbers: of one mean and deviation and a size, or of tensors of them, broadcast.
 
@@ -341,7 +342,7 @@ def _chances(rng: np.random.Generator) -> Iterator[Sample]:
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that `input` holds (or `p`), else 0, in the type of `input`.
 
-    Raises CORE-0502 for a probability outside [0, 1], CORE-0102 where `input` holds no probabilities.
+    Raises CORE-0502 for a probability outside [0, 1], CORE-0102 where `input` holds none.
     """
     out = wrap(np.empty_like(input.array))
     if p is not None:
@@ -357,7 +358,8 @@ def _weights(rng: np.random.Generator) -> Iterator[Sample]:
 
 @operator(_weights, differentiable=False, random=True)
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+    input: Tensor, num_samples: int, replacement: bool = False, *,
+    generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Indices drawn by the weights in each row, int64 of shape (..., num_samples).
 
@@ -395,12 +397,13 @@ def multinomial(
     return wrap(np.asarray(found, np.int64).reshape(*weights.shape[:-1], num_samples))
 
 
-# -- written over a tensor --------------------------------------------------------------------------
+# -- written over a tensor ------------------------------------------------------------------------
 
 
 @operator(_likes(), torch="uniform", differentiable=False, random=True)
 def uniform_(
-    input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **bounds: float
+    input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Generator | None = None,
+    **bounds: float,
 ) -> Tensor:  # fmt: skip
     """Writes uniform numbers in [from, to) over it; `from=` is taken as well as `from_=`.
 
@@ -512,7 +515,8 @@ def cauchy_(
 
 @operator(_likes(), torch=None, differentiable=False, random=True)
 def random_(
-    input: Tensor, from_: Any = None, to: Any = None, *, generator: Generator | None = None, **bounds: Any
+    input: Tensor, from_: Any = None, to: Any = None, *, generator: Generator | None = None,
+    **bounds: Any,
 ) -> Tensor:  # fmt: skip
     """Writes whole numbers over it: of all the type holds, of [0, from), or of [from, to).
 
@@ -531,7 +535,7 @@ def random_(
 
 
 def _any_whole(stream: Stream, count: int, dtype: DType) -> Array:
-    """Whole numbers from 0 to the largest a type holds (a floating type: with every one below it)."""
+    """Whole numbers from 0 to the largest a type holds (a floating one: with all below it)."""
     if dtype is dtypes.bool_:
         return (stream.words(count) & 1).astype(np.bool_)
     span = _range_of(dtype)[1] + 1
@@ -540,7 +544,7 @@ def _any_whole(stream: Stream, count: int, dtype: DType) -> Array:
     return (stream.words(count).astype(np.uint64) % np.uint64(span)).astype(dtype.numpy)
 
 
-# -- dropout ----------------------------------------------------------------------------------------
+# -- dropout --------------------------------------------------------------------------------------
 
 
 def _factors(generator: Generator | None, count: int, p: float, dtype: np.dtype[Any]) -> Array:
@@ -588,7 +592,8 @@ def dropout(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Zeroes elements with probability `p` and divides the others by `1 - p`; nothing outside training.
+    """Zeroes elements with probability `p` and divides the others by `1 - p`; nothing outside
+    training.
 
     Raises CORE-0502 for a probability outside [0, 1].
     """
@@ -602,7 +607,8 @@ def dropout(
 
 
 def _channel_dropout(
-    input: Tensor, p: float, training: bool, inplace: bool, generator: Generator | None, operator: str
+    input: Tensor, p: float, training: bool, inplace: bool, generator: Generator | None, operator:
+        str
 ) -> Tensor:  # fmt: skip
     """Dropout of whole channels: the first two axes decide."""
     if _idle(input, p, training, operator):
@@ -645,7 +651,8 @@ def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Dropout of whole channels of (N, C, H, W); as in PyTorch, the first two axes of any input decide.
+    """Dropout of whole channels of (N, C, H, W); as in PyTorch, the first two axes of any input
+    decide.
 
     Raises CORE-0502, CORE-0509 for fewer than two axes.
     """

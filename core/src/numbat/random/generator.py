@@ -1,7 +1,7 @@
 """Generators: a seed, a stream, and its state to save and to restore.
 
-The state of a generator of the Mersenne Twister has PyTorch's own layout of 5056 bytes, so that a state
-which `torch.get_rng_state` gave continues here, and the other way round.
+The state of a generator of the Mersenne Twister has PyTorch's own layout of 5056 bytes, so that a
+state which `torch.get_rng_state` gave continues here, and the other way round.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ DEFAULT_SEED = 67280421310721
 STATE_BYTES = 5056
 """Of a Mersenne Twister's state; that of Philox has 16."""
 
-# CPUGeneratorImplState: seed, words left, seeded, index, 624 words of 64 bits, x, y, rho, valid, float cache.
+# CPUGeneratorImplState: seed, words left, seeded, index, 624 words of 64 bits, x, y, rho, valid,
+# float cache.
 _HEAD = struct.Struct("<Qiiq")
 _TAIL = struct.Struct("<dddi4xf?3x")
 
@@ -126,10 +127,11 @@ class Generator:
         return Generator(engine=self.engine).set_state(self.get_state())
 
     def fold(self, rank: int) -> Generator:
-        """A generator for one rank of several, or one worker: its seed is a function of this one's and `rank`.
+        """A generator for one rank of several, or one worker: its seed is a function of this one's
+        and `rank`.
 
-        Ranks have streams that do not depend on how many there are. Rank r takes the first two words of
-        Philox at counter (r, 0, 0, 1) under this generator's seed.
+        Ranks have streams that do not depend on how many there are. Rank r takes the first two
+        words of Philox at counter (r, 0, 0, 1) under this generator's seed.
         """
         from numbat.random.philox import philox4x32
 

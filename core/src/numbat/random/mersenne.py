@@ -1,9 +1,9 @@
-"""PyTorch's CPU stream: the Mersenne Twister MT19937, word for word and distribution for distribution.
+"""PyTorch's CPU stream: the Mersenne Twister MT19937 and, word for word, what is drawn from it.
 
-`Mersenne` draws by the kernels of `kernels/mersenne.c`; the numpy reference of each is the method of the
-same name in `streams.py`. Float32 normals equal those of PyTorch's AVX2 build bit for bit; its other
-builds differ from it in the last bits. PyTorch built with MKL on an Intel processor draws `bernoulli` and
-`exponential_` from another stream; that one is not reproduced.
+`Mersenne` draws by the kernels of `kernels/mersenne.c`; the numpy reference of each is the method
+of the same name in `streams.py`. Float32 normals equal those of PyTorch's AVX2 build bit for bit; its
+other builds differ from it in the last bits. PyTorch built with MKL on an Intel processor draws
+`bernoulli` and `exponential_` from another stream; that one is not reproduced.
 Source: Matsumoto and Nishimura 1998; PyTorch, `ATen/core/MT19937RNGEngine.h`.
 """
 

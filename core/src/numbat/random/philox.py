@@ -1,8 +1,10 @@
-"""Philox 4x32-10, a stream that is a function of its counter, and the layout of PyTorch's CUDA sampling.
+"""Philox 4x32-10, a stream that is a function of its counter, and the layout of PyTorch's CUDA
+sampling.
 
-Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), whose
-Random123 library publishes the known answers; PyTorch, `ATen/native/cuda/DistributionTemplates.h`.
-Agreement of `cuda_uniform` and `cuda_normal` with a CUDA device is not shown: it takes the hardware.
+Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011),
+whose Random123 library publishes the known answers; PyTorch,
+`ATen/native/cuda/DistributionTemplates.h`. Agreement of `cuda_uniform` and `cuda_normal` with a
+CUDA device is not shown: it takes the hardware.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def philox4x32(counter: Any, key: Any, rounds: int = 10) -> Array:
 
 
 def blocks(seed: int, subsequence: Any, block: Any) -> Array:
-    """The four words at a place of a seed's stream: `block` counts blocks of four words within a subsequence."""
+    """The four words at a place of a seed's stream: `block` counts blocks of four words within a
+    subsequence.
+    """
     block = np.asarray(block, np.uint64)
     subsequence = np.asarray(subsequence, np.uint64)
     block, subsequence = np.broadcast_arrays(block, subsequence)
@@ -86,7 +90,9 @@ UNROLL = 4
 
 
 def cuda_grid(numel: int, processors: int, threads_per_processor: int) -> tuple[int, int]:
-    """How PyTorch covers `numel` elements: blocks in the grid, and by how much the offset then grows."""
+    """How PyTorch covers `numel` elements: blocks in the grid, and by how much the offset then
+    grows.
+    """
     wanted = -(-numel // BLOCK_THREADS)
     grid = min(processors * (threads_per_processor // BLOCK_THREADS), wanted)
     return grid, ((numel - 1) // (BLOCK_THREADS * grid * UNROLL) + 1) * UNROLL
@@ -99,7 +105,7 @@ def cuda_words(
 
     Args:
         numel: how many elements.
-        seed, offset: the generator's; `offset` counts words of each thread and is a multiple of four.
+        seed, offset: the generator's; `offset` counts words of each thread, a multiple of 4.
         processors, threads_per_processor: of the device (an A100 has 108 and 2048).
     """
     if not numel:
@@ -118,7 +124,9 @@ def cuda_uniform(
     numel: int, seed: int, offset: int, processors: int, threads_per_processor: int,
     low: float = 0.0, high: float = 1.0,
 ) -> Array:  # fmt: skip
-    """The float32 that `torch.rand` gives on CUDA: in (0, 1] by cuRAND, turned so that `high` becomes `low`."""
+    """The float32 that `torch.rand` gives on CUDA: in (0, 1] by cuRAND, turned so that `high`
+    becomes `low`.
+    """
     words = cuda_words(numel, seed, offset, processors, threads_per_processor)
     unit = (words.astype(np.float32) * np.float32(2.0**-32) + np.float32(2.0**-33)).astype(
         np.float32
@@ -132,7 +140,8 @@ def cuda_normal(
     numel: int, seed: int, offset: int, processors: int, threads_per_processor: int,
     mean: float = 0.0, std: float = 1.0,
 ) -> Array:  # fmt: skip
-    """The float32 that `torch.randn` gives on CUDA, but for the device's own sine, cosine and logarithm.
+    """The float32 that `torch.randn` gives on CUDA, but for the device's own sine, cosine and
+    logarithm.
 
     cuRAND makes two pairs of a block of four words (Box-Muller, sine first).
     """

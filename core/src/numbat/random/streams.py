@@ -17,7 +17,7 @@ from numbat.kernels.calling import address, kernel
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WIDE_RANGE = 1 << 28
-"""From this range on, whole numbers are taken of 64 bits, so that the remainder's skew stays small."""
+"""From this range on, whole numbers are taken of 64 bits: the remainder's skew stays small."""
 
 _affine = kernel("nb_affine_f64", "Plldd")
 
@@ -33,7 +33,7 @@ class Stream:
     """A source of 32-bit words, and what is drawn from it.
 
     Attributes:
-        normal: the second number of a Box-Muller pair whose first was asked for; None when there is none.
+        normal: the second number of a Box-Muller pair whose first was asked for, if there is one.
     """
 
     normal: float | None = None
@@ -52,7 +52,9 @@ class Stream:
         return (self.long_words(count) & np.uint64((1 << 53) - 1)).astype(np.float64) * 2.0**-53
 
     def uniform_f32(self, count: int, low: float = 0.0, high: float = 1.0) -> Array:
-        """Uniform float32 from `low` to `high`, of 24 bits each; what rounds up to `high` becomes `low`."""
+        """Uniform float32 from `low` to `high`, of 24 bits each; what rounds up to `high` becomes
+        `low`.
+        """
         first, bound = np.float32(low), np.float32(high)
         unit = (self.words(count) & np.uint32(0xFFFFFF)).astype(np.float64) * 2.0**-24
         drawn = (unit * float(bound - first) + float(first)).astype(np.float32)
@@ -65,7 +67,8 @@ class Stream:
 
     def bernoulli(self, count: int, p: float) -> Array:
         """Bools that are true with probability `p`."""
-        return self.reals(count) < p
+        drawn: Array = self.reals(count) < p
+        return drawn
 
     def factors_f32(self, count: int, p: float, value: float) -> Array:
         """Float32: `value` with probability `p`, else 0."""
@@ -82,7 +85,9 @@ class Stream:
         return drawn.astype(np.uint64).view(np.int64) + np.int64(low)
 
     def normal_f32(self, count: int, mean: float, std: float) -> Array:
-        """Normal float32 for sixteen or more; a rest of the last block is drawn anew, as in PyTorch."""
+        """Normal float32 for sixteen or more; a rest of the last block is drawn anew, as in
+        PyTorch.
+        """
         return self._blocks(self.uniform_f32, count, mean, std)
 
     def normal_f64(self, count: int, mean: float, std: float) -> Array:
@@ -100,7 +105,9 @@ class Stream:
         return out
 
     def normals(self, count: int, mean: float = 0.0, std: float = 1.0) -> Array:
-        """Normal float64 one after another, in pairs; an unused half of a pair is kept for the next call."""
+        """Normal float64 one after another, in pairs; an unused half of a pair is kept for the next
+        call.
+        """
         out = np.empty(count)
         begin = 0
         if self.normal is not None and count:
