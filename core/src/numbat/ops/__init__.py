@@ -12,6 +12,7 @@ from numbat.ops.indexing import *
 from numbat.ops.joining import *
 from numbat.ops.matrix import *
 from numbat.ops.pointwise import *
+from numbat.ops.pooling import *
 from numbat.ops.rearranging import *
 from numbat.ops.rectifiers import *
 from numbat.ops.reductions import *
@@ -19,5 +20,6 @@ from numbat.ops.rounding import *
 from numbat.ops.sampling import *
 from numbat.ops.selecting import *
 from numbat.ops.shaping import *
+from numbat.ops.softmax import *
 from numbat.ops.trigonometric import *
 from numbat.ops.viewing import *
