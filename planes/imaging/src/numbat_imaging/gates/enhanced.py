@@ -12,6 +12,7 @@ from pydicom import Dataset, dcmread
 
 from numbat_gates import Check, gate
 from numbat_imaging.gates._frame_offsets import frame_offsets
+from numbat_imaging.gates._functional_groups import functional_groups
 from numbat_imaging.phantoms import Phantom
 from numbat_imaging.phantoms import enhanced_catalogue as catalogue
 from numbat_imaging.phantoms.modalities import gradient_direction
@@ -84,6 +85,7 @@ def enhanced(check: Check) -> None:
     _gradients(check)
     _told_apart(check)
     _refused(check)
+    functional_groups(check)
     frame_offsets(check)
     for name, scans in _REAL.items():
         root = check.corpus(name, clauses=["IMG-R021.scans"])

@@ -343,6 +343,14 @@ def _block(frame: Elements, group: int, creator: str) -> int:
     """The block of `creator` in `group`, or the first that is free; 0 when none is."""
     for number in range(0x10, 0x100):
         held = frame.get(BaseTag(group << 16 | number))
-        if held is None or _text(held) == creator:
+        if held is None:
+            return _block_beyond(frame, group, number, creator) or number
+        if _text(held) == creator:
             return number
     return 0
+
+
+def _block_beyond(frame: Elements, group: int, gap: int, creator: str) -> int:
+    # An archive that renumbers blocks leaves gaps; a second block would hide the first.
+    owners = sorted(tag for tag in frame if tag >> 8 == group << 8 and tag & 0xFF > gap)
+    return next((tag & 0xFF for tag in owners if _text(frame[tag]) == creator), 0)
