@@ -1,0 +1,46 @@
+"""Every module of torch's module database against ours: state, text, results, gradients."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import modinfo
+
+TYPES = (torch.float32, torch.float64)
+
+
+def test_every_module_of_torchs_database_is_mapped(record_property: pytest.RecordProperty) -> None:
+    names = modinfo.mapped()
+    record_property("modules", f"{len(names)}/{len(modinfo.INFOS)}")
+    print(f"modules: {len(names)} of {len(modinfo.INFOS)} mapped")
+    assert sorted(set(modinfo.INFOS) - set(names)) == []
+
+
+@pytest.mark.parametrize("name", modinfo.mapped())
+def test_module_gives_torchs_results_and_gradients(name: str) -> None:
+    info = modinfo.INFOS[name]
+    faults, compared = [], 0
+    for dtype in TYPES:
+        if dtype not in info.supported_dtypes("cpu"):
+            continue
+        for training in (True, False) if info.train_and_eval_differ else (True,):
+            for case in modinfo.cases(name, dtype, training):
+                compared += 1
+                faults += [
+                    f"{case.description} {dtype} training={training}: {one}"
+                    for one in modinfo.compare(case, dtype, training)
+                ]
+    assert faults == []
+    assert compared > 0
+
+
+@pytest.mark.parametrize("name", modinfo.mapped())
+def test_module_begins_with_torchs_values_and_text(name: str) -> None:
+    faults = [
+        f"{case.description}: {one}"
+        for case in modinfo.cases(name, torch.float32, True)
+        for one in modinfo.begins_alike(case)
+    ]
+    assert faults == []
