@@ -5,12 +5,16 @@ from numbat.ops.bitwise import *
 from numbat.ops.casting import *
 from numbat.ops.comparison import *
 from numbat.ops.convolution import *
+from numbat.ops.distances import *
 from numbat.ops.division import *
 from numbat.ops.exponential import *
 from numbat.ops.extremes import *
 from numbat.ops.indexing import *
+from numbat.ops.interpolation import *
 from numbat.ops.joining import *
 from numbat.ops.matrix import *
+from numbat.ops.normalisation import *
+from numbat.ops.padding import *
 from numbat.ops.pointwise import *
 from numbat.ops.pooling import *
 from numbat.ops.rearranging import *
@@ -21,5 +25,7 @@ from numbat.ops.sampling import *
 from numbat.ops.selecting import *
 from numbat.ops.shaping import *
 from numbat.ops.softmax import *
+from numbat.ops.special import *
 from numbat.ops.trigonometric import *
+from numbat.ops.unfolding import *
 from numbat.ops.viewing import *
