@@ -1,7 +1,8 @@
 """torch's own module inputs as the driver: modules, options and shapes not ours.
 
 Each of torch's `ModuleInfo`s is built twice with the same arguments; ours takes torch's state, and
-results, gradients and state afterwards are compared. `torch.testing._internal` is pinned with torch.
+results, gradients and state afterwards are compared. `torch.testing._internal` is pinned with
+torch.
 """
 
 from __future__ import annotations

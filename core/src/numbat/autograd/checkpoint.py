@@ -1,7 +1,8 @@
-"""Activation checkpointing: a part of the model keeps its inputs alone and runs again for its gradients.
+"""Activation checkpointing: a part of the model keeps its inputs alone and runs again for its
+gradients.
 
-Source: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016 (arXiv 1604.06174);
-PyTorch, "torch.utils.checkpoint".
+Source: Chen, Xu, Zhang, Guestrin, "Training Deep Nets with Sublinear Memory Cost", 2016 (arXiv
+1604.06174); PyTorch, "torch.utils.checkpoint".
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def checkpoint(
 ) -> Any:
     """`function(*args, **keywords)`, whose activations are made anew in the backward pass.
 
-    Gradients reach the arguments and whatever else `function` uses, and may be differentiated again.
+    Gradients reach the arguments and whatever else `function` uses, and may be differentiated
+    again.
 
     Args:
         function: gives a tensor, or a tuple, list or dict of them.
@@ -61,7 +63,8 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **keywords: Any
 ) -> Any:
-    """Runs a `Sequential` (or a list of functions) in `segments` parts, each but the last checkpointed."""
+    """Runs a `Sequential` (or a list of functions) in `segments` parts, each but the last
+    checkpointed."""
     several = list(functions.children() if hasattr(functions, "children") else functions)
     length = len(several) // segments
     end = 0

@@ -95,11 +95,12 @@ class FunctionCtx:
 
 
 class Function:
-    """An operator with a gradient of its own: static `forward(ctx, ...)` and `backward(ctx, *grads)`.
+    """An operator with a gradient of its own: static `forward(ctx, ...)` and `backward(ctx,
+    *grads)`.
 
-    `apply` calls it. `forward` may also leave out `ctx` where `setup_context(ctx, inputs, output)` is
-    defined. `backward` gives one gradient (or None) for each argument of `apply`. The class's name is
-    the operator's in graphs and refusals.
+    `apply` calls it. `forward` may also leave out `ctx` where `setup_context(ctx, inputs, output)`
+    is defined. `backward` gives one gradient (or None) for each argument of `apply`. The class's
+    name is the operator's in graphs and refusals.
     """
 
     _engine_backward: Callable[[Node, Any], Any]
@@ -223,26 +224,34 @@ def _backward(kind: type[Function], node: Node, grads: Any) -> list[Tensor | Non
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a `Function.backward` that is not differentiable itself: a second derivative is CORE-0322."""
+    """Marks a `Function.backward` that is not differentiable itself: a second derivative is
+    CORE-0322."""
 
     @wraps(backward)
     def guarded(ctx: Any, *grads: Any) -> Any:
         recording = MODE.recording
         with no_grad():
             found = backward(ctx, *grads)
-        reached = tuple(one for one in grads if isinstance(one, Tensor))
-        if not recording or sources_of(reached) is None:
+        if not recording:
             return found
-        name = ctx._node.name if ctx._node is not None else "Function"
+        name = ctx._node.name
+        reached = sources_of(tuple(one for one in grads if isinstance(one, Tensor))) or ()
+        # The gradients depend on the inputs, too, though nothing recorded how.
+        sources = tuple(one for one in (*reached, *ctx._node.sources) if one is not None)
 
         def refused(node: Node, grad: Tensor) -> Any:
             raise refuse("CORE-0322", function=name)
 
-        several = found if isinstance(found, tuple) else (found,)
-        outs = tuple(
-            record(one.array, refused, reached) if isinstance(one, Tensor) else one
-            for one in several
-        )
-        return outs if isinstance(found, tuple) else outs[0]
+        def marked(one: Any) -> Any:
+            if not isinstance(one, Tensor):
+                return one
+            out = wrap(one.array)
+            out.node = Node(refused, sources, out.array.shape, out.array.dtype)
+            out.wants_grad = True
+            return out
+
+        if isinstance(found, tuple):
+            return tuple(marked(one) for one in found)
+        return marked(found)
 
     return guarded

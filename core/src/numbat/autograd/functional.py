@@ -1,7 +1,7 @@
 """Derivatives of functions: Jacobians, Hessians and their products with vectors.
 
-Each takes a function of tensors and its inputs (a tensor or a tuple of tensors) and gives results in
-the structure of both, as PyTorch's `torch.autograd.functional`.
+Each takes a function of tensors and its inputs (a tensor or a tuple of tensors) and gives results
+in the structure of both, as PyTorch's `torch.autograd.functional`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _tuple_of(value: Any, what: str) -> tuple[tuple[Tensor, ...], bool]:
 
 
 def _leaves(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
-    """Inputs to differentiate with respect to: views of them where their own history counts, else copies
-    without history."""
+    """Inputs to differentiate with respect to: views of them where their own history counts, else
+    copies without history."""
     if create_graph:
         return tuple(
             one.view_as(one) if one.requires_grad else one.detach().requires_grad_()
@@ -145,7 +145,8 @@ def jacobian(
     """The derivatives of every element of the results with respect to every element of the inputs.
 
     One tensor of shape (result shape, input shape) for each result and input; `vectorize` and
-    `strategy` are taken as torch's and change nothing. Raises CORE-0325, and CORE-0310 under `strict`.
+    `strategy` are taken as torch's and change nothing. Raises CORE-0325, and CORE-0310 under
+    `strict`.
     """
     given, several_in = _tuple_of(inputs, "input")
     leaves = _leaves(given, create_graph)
@@ -223,7 +224,8 @@ def vhp(
     func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """The function's number, and the product of `v` with its Hessian, which is symmetric: as `hvp`."""
+    """The function's number, and the product of `v` with its Hessian, which is symmetric: as
+    `hvp`."""
     given, several = _tuple_of(inputs, "input")
     vectors = _vectors(v, given, "v")
     leaves = _leaves(given, create_graph)

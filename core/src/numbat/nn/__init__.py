@@ -1,6 +1,8 @@
 """Modules from which models are built, in PyTorch's shape."""
 
-from numbat.nn import functional, init, utils
+from numbat.nn import functional as functional
+from numbat.nn import init as init
+from numbat.nn import utils as utils
 from numbat.nn.activation import *
 from numbat.nn.attention import *
 from numbat.nn.containers import *

@@ -110,7 +110,8 @@ class ReLU6(Hardtanh):
 
 
 class RReLU(Module):
-    """`LeakyReLU` with slopes drawn from U(lower, upper) while training, and their mean afterwards."""
+    """`LeakyReLU` with slopes drawn from U(lower, upper) while training, and their mean
+    afterwards."""
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -181,7 +182,8 @@ class CELU(Module):
 
 
 class SELU(_InPlace):
-    """`ELU` scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017, arXiv 1706.02515)."""
+    """`ELU` scaled so that mean 0 and variance 1 stay (Klambauer et al., 2017, arXiv
+    1706.02515)."""
 
     def forward(self, input: Tensor) -> Tensor:
         """The input's shape."""
@@ -416,7 +418,8 @@ class LogSoftmax(Module):
 
 
 class Softmax2d(Module):
-    """`Softmax` over the channels of (N, C, H, W) or (C, H, W). Raises CORE-0609 for other inputs."""
+    """`Softmax` over the channels of (N, C, H, W) or (C, H, W). Raises CORE-0609 for other
+    inputs."""
 
     def forward(self, input: Tensor) -> Tensor:
         """The input's shape."""

@@ -239,7 +239,8 @@ def _described(name: str, one: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters; a bare tensor becomes one, anything else is held without being registered."""
+    """A list of parameters; a bare tensor becomes one, anything else is held without being
+    registered."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -290,7 +291,8 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name; a bare tensor becomes one, anything else is held without being registered."""
+    """Parameters by name; a bare tensor becomes one, anything else is held without being
+    registered."""
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

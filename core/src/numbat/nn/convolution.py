@@ -208,12 +208,13 @@ class _ConvTranspose(_ConvNd):
         dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups,
-            bias, padding_mode, dtype,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding,
+            groups, bias, padding_mode, dtype,
         )  # fmt: skip
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        """Shape (N, out_channels, *extents); `output_size` chooses among the extents a stride allows.
+        """Shape (N, out_channels, *extents); `output_size` chooses among the extents a stride
+        allows.
 
         Raises CORE-0608 for an `output_size` that no padding gives.
         """
@@ -271,7 +272,8 @@ class ConvTranspose2d(_ConvTranspose):
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """A transposed convolution over three axes; weight (in_channels, out_channels / groups, D, H, W)."""
+    """A transposed convolution over three axes; weight (in_channels, out_channels / groups, D, H,
+    W)."""
 
     axes = 3
 

@@ -89,7 +89,8 @@ class Embedding(_Table):
         max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Self:  # fmt: skip
-        """A module over a table of shape (rows, columns); it does not learn unless `freeze` is False."""
+        """A module over a table of shape (rows, columns); it does not learn unless `freeze` is
+        False."""
         return cls._from(
             embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq, sparse=sparse,
@@ -146,7 +147,8 @@ class EmbeddingBag(_Table):
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
         sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
     ) -> Self:  # fmt: skip
-        """A module over a table of shape (rows, columns); it does not learn unless `freeze` is False."""
+        """A module over a table of shape (rows, columns); it does not learn unless `freeze` is
+        False."""
         return cls._from(
             embeddings, freeze, max_norm=max_norm, norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq, mode=mode, sparse=sparse,

@@ -75,7 +75,8 @@ def _after(module: Module, entry: Any, args: Any, keywords: Any, result: Any) ->
 
 
 class _Watch:
-    """Two identities, before and after a module, whose backward functions call its backward hooks."""
+    """Two identities, before and after a module, whose backward functions call its backward
+    hooks."""
 
     def __init__(self, module: Module) -> None:
         self.module = module

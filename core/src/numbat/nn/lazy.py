@@ -12,8 +12,8 @@ __all__ = ["Lazy"]
 class Lazy:
     """Added to a module class whose parameters wait for their shapes.
 
-    The first call gives `infer_sizes` the input, makes the parameters, and turns the module into one
-    of `eager`, the class without this one.
+    The first call gives `infer_sizes` the input, makes the parameters, and turns the module into
+    one of `eager`, the class without this one.
     """
 
     eager: Any
@@ -29,7 +29,8 @@ class Lazy:
         )
 
     def initialize_parameters(self: Any, *args: Any, **keywords: Any) -> None:
-        """Makes the parameters from the sizes of an input, with the values of `reset_parameters`."""
+        """Makes the parameters from the sizes of an input, with the values of
+        `reset_parameters`."""
         from numbat.autograd.mode import no_grad
 
         if self.has_uninitialized_params():

@@ -1,7 +1,7 @@
 """Losses as modules: each a function of `functional`, with its options.
 
-`reduction` is "mean", "sum" or "none"; `size_average` and `reduce` are its older form, in which both
-False means "none", and `size_average=False` means "sum".
+`reduction` is "mean", "sum" or "none"; `size_average` and `reduce` are its older form, in which
+both False means "none", and `size_average=False` means "sum".
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ class SoftMarginLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target (log target - input), the input being log-probabilities; the target too with `log_target`."""
+    """target (log target - input), the input being log-probabilities; the target too with
+    `log_target`."""
 
     def __init__(
         self,
@@ -461,7 +462,8 @@ class CTCLoss(_Loss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """The cross-entropy of a linear layer's result, which is never formed as a whole.
 
-    `linear.weight`: (num_classes * prod(out_features), in_features). `ignore_index` None ignores none.
+    `linear.weight`: (num_classes * prod(out_features), in_features). `ignore_index` None ignores
+    none.
     """
 
     def __init__(

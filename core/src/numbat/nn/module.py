@@ -72,7 +72,8 @@ class Module:
         self.__dict__[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Registers a tensor that is state but does not learn; without `persistent` it is not saved.
+        """Registers a tensor that is state but does not learn; without `persistent` it is not
+        saved.
 
         Raises CORE-0601, CORE-0602, CORE-0603, as `register_parameter`.
         """
@@ -157,7 +158,8 @@ class Module:
         object.__delattr__(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        # Reached only for what the instance does not hold: a table was changed directly, or nothing.
+        # Reached only for what the instance does not hold: a table was changed directly, or
+        # nothing.
         for table in ("_parameters", "_buffers", "_modules"):
             if name in self.__dict__.get(table, ()):
                 return self.__dict__[table][name]
@@ -254,7 +256,8 @@ class Module:
         return result
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module at a dotted name; with `strict` only where one stands already (CORE-0605)."""
+        """Puts a module at a dotted name; with `strict` only where one stands already
+        (CORE-0605)."""
         where, _, name = target.rpartition(".")
         parent = self.get_submodule(where)
         if not name or (strict and name not in parent._modules):
@@ -322,7 +325,8 @@ class Module:
                 one.grad.array[...] = 0
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replaces the values of every parameter, gradient and buffer by what `fn` gives of them."""
+        """Replaces the values of every parameter, gradient and buffer by what `fn` gives of
+        them."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -426,8 +430,8 @@ class Module:
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> Handle:
-        """Calls `hook(module, grad_output)` before the module's backward pass; what it gives replaces
-        the gradients of the results."""
+        """Calls `hook(module, grad_output)` before the module's backward pass; what it gives
+        replaces the gradients of the results."""
         return self._add_hook(hooks.BACKWARD_BEFORE, hook, prepend)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
@@ -441,8 +445,8 @@ class Module:
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, faults)`
-        before the module's own state is loaded."""
+        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected,
+        faults)` before the module's own state is loaded."""
         return self._add_hook("load_state_dict_pre", hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Handle:
@@ -468,7 +472,8 @@ class Module:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> state.IncompatibleKeys:
-        """Copies tensors (or numpy arrays) of a state into this module; with `assign` takes them over.
+        """Copies tensors (or numpy arrays) of a state into this module; with `assign` takes them
+        over.
 
         Raises CORE-0604 where names or shapes are not the module's.
         """

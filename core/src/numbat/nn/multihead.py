@@ -1,4 +1,5 @@
-"""Attention over several heads, as a function: projections, `scaled_dot_product_attention`, projection.
+"""Attention over several heads, as a function: projections, `scaled_dot_product_attention`,
+projection.
 
 Source: Vaswani et al., "Attention Is All You Need", 2017 (arXiv 1706.03762); PyTorch,
 `torch.nn.functional.multi_head_attention_forward`.
@@ -31,7 +32,8 @@ def additive_mask(mask: Tensor | None, dtype: Any) -> Tensor | None:
 def _projected(
     query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values by one packed weight (3 E, E), in as few products as the inputs allow."""
+    """Queries, keys and values by one packed weight (3 E, E), in as few products as the inputs
+    allow."""
     size = query.shape[-1]
     if key is value:
         if query is key:
@@ -113,8 +115,9 @@ def multi_head_attention_forward(
     in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
     bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
     out_proj_bias: Tensor | None, training: bool = True, key_padding_mask: Tensor | None = None,
-    need_weights: bool = True, attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
-    q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+    need_weights: bool = True, attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
     v_proj_weight: Tensor | None = None, static_k: Tensor | None = None,
     static_v: Tensor | None = None, average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip

@@ -105,13 +105,14 @@ class _BatchNorm(_Norm):
     """(x - mean) / sqrt(var + eps) * weight + bias, statistics over all axes but the channels'.
 
     In training the batch's, of which running ones are kept: new = (1 - momentum) old + momentum
-    batch (variance unbiased); momentum None averages over all batches. In evaluation the running ones.
+    batch (variance unbiased); momentum None averages over all batches. In evaluation the running
+    ones.
     """
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, device: Any = None, dtype: Any = None,
-        *, bias: bool = True,
+        affine: bool = True, track_running_stats: bool = True, device: Any = None,
+        dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
@@ -152,7 +153,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all ranks; in one process it is `BatchNorm`, of any number of axes."""
+    """Batch normalisation over all ranks; in one process it is `BatchNorm`, of any number of
+    axes."""
 
     ranks = (2, 3, 4, 5)
 
@@ -331,7 +333,8 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Division by the root of the mean square over the last axes, with a gain; no mean is taken away.
+    """Division by the root of the mean square over the last axes, with a gain; no mean is taken
+    away.
 
     Source: Zhang, Sennrich, "Root Mean Square Layer Normalization", 2019 (arXiv 1910.07467). `eps`
     None is the type's own epsilon.
@@ -368,8 +371,8 @@ class RMSNorm(Module):
 class GroupNorm(Module):
     """Normalisation of each sample over groups of channels, with gain and shift of each channel.
 
-    Source: Wu, He, "Group Normalization", 2018 (arXiv 1803.08494). Raises CORE-0608 where the groups
-    do not divide the channels.
+    Source: Wu, He, "Group Normalization", 2018 (arXiv 1803.08494). Raises CORE-0608 where the
+    groups do not divide the channels.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""The two kinds of tensor a module registers: parameters, which learn, and buffers, which do not."""
+"""The two kinds of tensor a module registers: parameters, which learn, and buffers, which do
+not."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Parameter(Tensor):
 
 
 class Buffer(Tensor):
-    """A tensor that a module registers as a buffer when it is assigned to one; it shares memory with `data`.
+    """A tensor that a module registers as a buffer when it is assigned to one; it shares memory
+    with `data`.
 
     Attributes:
         persistent: whether it is part of the module's state.
@@ -47,7 +49,8 @@ class _Unshaped:
     unshaped_dtype: Any
 
     def materialize(self: Any, shape: Any, dtype: Any = None) -> None:
-        """Gives it memory of the shape, without values, and makes it an ordinary parameter or buffer."""
+        """Gives it memory of the shape, without values, and makes it an ordinary parameter or
+        buffer."""
         import numpy as np
 
         self.array = np.empty(tuple(shape), as_dtype(dtype or self.unshaped_dtype).numpy)

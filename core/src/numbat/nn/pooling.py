@@ -226,7 +226,8 @@ class LPPool3d(_LPPool):
 
 
 class _AdaptivePool(Module):
-    """Windows that tile the extents so that the result has those of `output_size` (None keeps one)."""
+    """Windows that tile the extents so that the result has those of `output_size` (None keeps
+    one)."""
 
     function: str
 
@@ -291,8 +292,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
 class _FractionalMaxPool(Module):
     """Largest elements of windows whose starts are drawn at random.
 
-    Source: Graham, "Fractional Max-Pooling", 2014 (arXiv 1412.6071). Raises CORE-0608 unless exactly
-    one of `output_size` and `output_ratio` is given.
+    Source: Graham, "Fractional Max-Pooling", 2014 (arXiv 1412.6071). Raises CORE-0608 unless
+    exactly one of `output_size` and `output_ratio` is given.
     """
 
     function: str

@@ -1,7 +1,8 @@
 """One step of each recurrent cell, and a layer's run over all steps.
 
-Gates stand in torch's order: input, forget, cell, output for the LSTM; reset, update, new for the GRU.
-Source: Hochreiter, Schmidhuber, "Long Short-Term Memory", 1997; Cho et al., 2014 (arXiv 1406.1078).
+Gates stand in torch's order: input, forget, cell, output for the LSTM; reset, update, new for the
+GRU. Source: Hochreiter, Schmidhuber, "Long Short-Term Memory", 1997; Cho et al., 2014 (arXiv
+1406.1078).
 """
 
 from __future__ import annotations

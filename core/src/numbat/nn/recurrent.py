@@ -32,11 +32,12 @@ STEPS: dict[str, Step] = {
 class RNNBase(Module):
     """What the recurrent layers share.
 
-    Weights of layer k: `weight_ih_lk` (gates hidden, features), `weight_hh_lk` (gates hidden, hidden),
-    `bias_ih_lk`, `bias_hh_lk`, with `proj_size` `weight_hr_lk` (proj, hidden), each again as
-    `..._reverse` where `bidirectional`; all from U(-1/sqrt(hidden), 1/sqrt(hidden)).
+    Weights of layer k: `weight_ih_lk` (gates hidden, features), `weight_hh_lk` (gates hidden,
+    hidden), `bias_ih_lk`, `bias_hh_lk`, with `proj_size` `weight_hr_lk` (proj, hidden), each
+    again as `..._reverse` where `bidirectional`; all from U(-1/sqrt(hidden), 1/sqrt(hidden)).
 
-    Input: (T, N, features), (N, T, features) with `batch_first`, (T, features), or a packed sequence.
+    Input: (T, N, features), (N, T, features) with `batch_first`, (T, features), or a packed
+    sequence.
     Raises CORE-0608 for options out of their range, CORE-0609 for other shapes.
     """
 
@@ -122,7 +123,8 @@ class RNNBase(Module):
         return (first, self.hidden_size) if self.mode == "LSTM" else (first,)
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """Results of the last layer, (T, N, directions out) or as the input is, and the last states.
+        """Results of the last layer, (T, N, directions out) or as the input is, and the last
+        states.
 
         `hx`: the first states, (layers directions, N, out); for the LSTM a pair, the cell's second.
         """
@@ -247,8 +249,8 @@ class GRU(RNNBase):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0,
-            device, dtype,
+            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            0, device, dtype,
         )  # fmt: skip
 
 

@@ -33,7 +33,8 @@ class IncompatibleKeys(NamedTuple):
 
 
 class StateDict(OrderedDict[str, Any]):
-    """Tensors by name, in the order in which the modules registered them; `_metadata` holds versions."""
+    """Tensors by name, in the order in which the modules registered them; `_metadata` holds
+    versions."""
 
     _metadata: OrderedDict[str, dict[str, Any]]
 
@@ -90,8 +91,8 @@ def _has_extra_state(module: Module) -> bool:
 def load(module: Module, state: Any, strict: bool, assign: bool) -> IncompatibleKeys:
     """Copies (or, with `assign`, lays) a state into a module and all within it.
 
-    Raises CORE-0604 where a shape is not the module's, or, under `strict`, where names are missing or
-    unexpected.
+    Raises CORE-0604 where a shape is not the module's, or, under `strict`, where names are missing
+    or unexpected.
     """
     metadata = getattr(state, "_metadata", None)
     left = StateDict(state)

@@ -50,7 +50,8 @@ def _no_later_mask(size: int, dtype: Any = None) -> Tensor:
 
 
 def _causal(mask: Tensor | None, given: bool | None, sequence: Tensor, batch_first: bool) -> bool:
-    """Whether a mask keeps each position from later ones; looked up in the mask where it is not said."""
+    """Whether a mask keeps each position from later ones; looked up in the mask where it is not
+    said."""
     if given is True or mask is None:
         return given is True
     if given is False or mask.ndim != 2 or mask.shape[0] != mask.shape[1]:

@@ -1,7 +1,8 @@
 """GPT-2: a decoder of pre-norm attention and feed-forward blocks, its head tied to its embedding.
 
-Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. Parameters have the
-names of the public checkpoints (`transformer.h.0.attn.c_attn.weight`), linear weights (out, in).
+Source: Radford et al., "Language Models are Unsupervised Multitask Learners", 2019. Parameters have
+the names of the public checkpoints (`transformer.h.0.attn.c_attn.weight`), linear weights (out,
+in).
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ class GPT2(nn.Module):
     def forward(
         self, tokens: Tensor, targets: Tensor | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
-        """Logits of the last token (batch, 1, vocabulary) and None, or None and the loss of `targets`.
+        """Logits of the last token (batch, 1, vocabulary) and None, or None and the loss of
+        `targets`.
 
         `tokens` and `targets`: (batch, tokens), whole numbers; a target of -1 counts for nothing.
         With targets the logits are never formed as a whole.
@@ -159,7 +161,8 @@ class GPT2(nn.Module):
         return None, loss
 
     def load_public(self, state: Mapping[str, Any]) -> None:
-        """Loads a public checkpoint: its linear weights are (in, out), its vocabulary is not padded.
+        """Loads a public checkpoint: its linear weights are (in, out), its vocabulary is not
+        padded.
 
         Raises CORE-0604 where names or shapes are not the model's.
         """

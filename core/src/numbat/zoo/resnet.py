@@ -1,6 +1,7 @@
 """ResNets of basic blocks: two 3x3 convolutions beside an identity.
 
-Source: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015 (arXiv 1512.03385).
+Source: He, Zhang, Ren, Sun, "Deep Residual Learning for Image Recognition", 2015 (arXiv
+1512.03385).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ __all__ = ["BasicBlock", "ResNet", "resnet18", "resnet34"]
 
 
 class BasicBlock(nn.Module):
-    """conv, norm, ReLU, conv, norm; the input (or its 1x1 convolution) is added before the last ReLU."""
+    """conv, norm, ReLU, conv, norm; the input (or its 1x1 convolution) is added before the last
+    ReLU."""
 
     def __init__(self, inside: int, outside: int, stride: int = 1) -> None:
         super().__init__()
@@ -42,9 +44,11 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem, four stages of blocks at falling resolution, a mean over the image, and a linear head.
+    """A stem, four stages of blocks at falling resolution, a mean over the image, and a linear
+    head.
 
-    Parameters have the names of the public checkpoints. Convolutions begin Kaiming-normal (fan out).
+    Parameters have the names of the public checkpoints. Convolutions begin Kaiming-normal (fan
+    out).
     """
 
     def __init__(

@@ -46,10 +46,7 @@ class UNet3D(nn.Module):
         )
         self.pool = nn.MaxPool3d(2)
         self.lift = nn.ModuleList(
-            [
-                nn.ConvTranspose3d(below, above, 2, stride=2)
-                for above, below in zip(widths[:-1], widths[1:], strict=True)
-            ]
+            [nn.ConvTranspose3d(below, above, 2, stride=2) for above, below in pairwise(widths)]
         )
         self.up = nn.ModuleList([double_convolution(2 * one, one) for one in widths[:-1]])
         self.head = nn.Conv3d(widths[0], classes, 1)

@@ -96,7 +96,8 @@ class SPPF(nn.Module):
 
 
 class DFL(nn.Module):
-    """The mean distance of a distribution over bins, as a convolution with fixed weights 0, 1, ..."""
+    """The mean distance of a distribution over bins, as a convolution with fixed weights 0, 1,
+    ..."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +131,8 @@ class Detect(nn.Module):
         self._begin()
 
     def _begin(self) -> None:
-        """Biases: 1 for boxes; for classes the logit of 5 objects in an image of 640 pixels a side."""
+        """Biases: 1 for boxes; for classes the logit of 5 objects in an image of 640 pixels a
+        side."""
         for stride, box, kind in zip(STRIDES, self.cv2, self.cv3, strict=True):
             box[-1].bias.array[...] = 1.0
             kind[-1].bias.array[...] = math.log(5 / self.classes / (640 / stride) ** 2)
@@ -143,7 +145,8 @@ class Detect(nn.Module):
         ]
 
     def decoded(self, levels: Sequence[Tensor]) -> Tensor:
-        """(N, 4 + classes, anchors): centre, width and height in pixels, and class probabilities."""
+        """(N, 4 + classes, anchors): centre, width and height in pixels, and class
+        probabilities."""
         flat = cat([one.reshape(*one.shape[:2], -1) for one in levels], 2)
         points, strides = anchors([one.shape[-2:] for one in levels])
         sides = self.dfl(flat[:, : 4 * BINS])
@@ -188,7 +191,8 @@ class Join(nn.Module):
 
 
 class YOLOv8(nn.Module):
-    """The detector of a size: "n", "s", "m", "l" or "x"; 25,902,640 parameters for "m" and 80 classes.
+    """The detector of a size: "n", "s", "m", "l" or "x"; 25,902,640 parameters for "m" and 80
+    classes.
 
     Images (N, 3, H, W), extents multiples of 32. In training the result is the head's logits, one
     tensor a level; in evaluation also the decoded boxes, before them. Raises CORE-0608 for another

@@ -1,4 +1,5 @@
-"""Around modules: parameters as one vector, clipped gradients, sequences, constrained parameters."""
+"""Around modules: parameters as one vector, clipped gradients, sequences, constrained
+parameters."""
 
 from numbat.nn.utils import rnn
 

@@ -1,7 +1,7 @@
 """Sequences of different lengths in one tensor: padded, or packed step by step.
 
-A packed sequence holds, for each step, the rows of all sequences that are that long, longest first, so
-that a recurrent layer computes nothing for padding. Source: PyTorch, `torch.nn.utils.rnn`.
+A packed sequence holds, for each step, the rows of all sequences that are that long, longest first,
+so that a recurrent layer computes nothing for padding. Source: PyTorch, `torch.nn.utils.rnn`.
 """
 
 from __future__ import annotations
