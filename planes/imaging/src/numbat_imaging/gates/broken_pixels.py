@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydicom import Dataset
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._coded_frames import coded_frames
 from numbat_imaging.gates._known_pixels import evidence, outcome
 from numbat_imaging.intake.files import FileRef
 from numbat_imaging.intake.headers import read_header
@@ -44,6 +45,7 @@ def broken_pixels(check: Check) -> None:
     _frame_counts(check)
     _other_descriptions(check)
     _fragments(check)
+    coded_frames(check)
     _streams(check)
     _damaged_streams(check)
     _bombs(check)

@@ -15,6 +15,8 @@ from pydicom import Dataset
 from pydicom.pixels.processing import apply_color_lut
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._native_frames import native_frames
+from numbat_imaging.gates._palettes import palettes
 from numbat_imaging.phantoms import Phantom, encapsulation, pixel_catalogue, write_datasets
 from numbat_imaging.phantoms.pixel_faults import (
     palette_values,
@@ -48,6 +50,8 @@ def stored_values(check: Check) -> None:
     _jpeg_colours(check)
     _palettes(check)
     _refusals(check)
+    native_frames(check)
+    palettes(check)
     _twelve_bits(check)
 
 
