@@ -34,6 +34,9 @@ _WHOLE = "biu"
 def basic_view(input: Tensor, index: Any) -> Tensor:
     """The view that numpy's basic indexing gives; `index` is known to be within the tensor."""
     array = input.array[index]
+    if type(array) is not np.ndarray:
+        # numpy gives a number for one element, which shares nothing.
+        array = input.array[(*index, ...) if type(index) is tuple else (index, ...)]
     return record_view(array, basic_view_backward, input, (input.array.shape, index))
 
 

@@ -164,7 +164,17 @@ def row_stack(tensors: Sequence[Tensor]) -> Tensor:
     return vstack(tensors)
 
 
-@operator(_sample_vstack, method=False)
+def _sample_dstack(rng: np.random.Generator) -> Any:
+    yield Sample(([rng.normal(size=(2, 3)), rng.normal(size=(2, 3, 2))],))
+    yield Sample(([rng.normal(size=(2,)), rng.normal(size=(1, 2))],))
+
+
+def _sample_columns(rng: np.random.Generator) -> Any:
+    yield Sample(([rng.normal(size=(2, 3)), rng.normal(size=(2, 1))],))
+    yield Sample(([rng.normal(size=(2,)), rng.normal(size=(2, 2))],))
+
+
+@operator(_sample_dstack, method=False)
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors, with three axes or more, along the third.
 
@@ -173,7 +183,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat([atleast_3d(one) for one in _several(tensors, "dstack")], 2)
 
 
-@operator(_sample_hstack, method=False)
+@operator(_sample_columns, method=False)
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors, vectors as columns, one after another along the second axis.
 

@@ -15,6 +15,7 @@ from numbat.autograd.in_place import overwrite
 from numbat.autograd.tape import Handle
 from numbat.ops import indexing, shaping
 from numbat.ops.registry import OPERATORS, Operator
+from numbat.tensors import interchange, printing
 from numbat.tensors.tensor import Tensor
 
 
@@ -164,6 +165,9 @@ def _attach() -> None:
         "index_put_": indexing.index_put_,
         "T": property(shaping.reversed_axes), "mT": property(shaping.matrix_transpose),
         "H": property(shaping.hermitian), "mH": property(shaping.matrix_transpose),
+        "__repr__": printing.shown, "numpy": interchange.to_numpy, "cpu": interchange.cpu,
+        "__array__": interchange.as_array, "__buffer__": interchange.as_buffer,
+        "__dlpack__": interchange.to_dlpack, "__dlpack_device__": interchange.dlpack_device,
     }  # fmt: skip
     for name, function in extra.items():
         setattr(Tensor, name, function)
