@@ -1,0 +1,300 @@
+/* Normalisation of float32: statistics, affine maps and gradients over planes, and layer norm over rows.
+ *
+ * Two layouts of a tensor with channels are known, and each kernel comes in both:
+ *   _planes: (outer, channels, inner), as NCHW; a channel is `outer` stretches of `inner` elements.
+ *   _rows:   (rows, channels), as NHWC; a channel is a column.
+ * Kernels over planes take a range of channels or of planes; kernels over rows take a range of rows and, for
+ * sums, lay them into the slot of their piece (begin / grain); Python adds the slots up in their order.
+ * Sums are kept in float32 for a few thousand elements at most and then in float64.
+ * The references stand in kernels/normalisation.py.
+ */
+#include "vector_math.h"
+
+#define LANES 16
+#define STRETCH 4096
+#define BLOCK 32 /* channels whose sums stay in registers */
+
+static inline float silu(float z) { return z * v_sigmoid(z); }
+
+static inline float silu_slope(float z) {
+    const float s = v_sigmoid(z);
+    return s * (1.0f + z * (1.0f - s));
+}
+
+/* Adds the sums of (x - shift) and of its square. */
+static void stretch_moments(const float *x, float shift, int64_t count, double *sum, double *square) {
+    for (int64_t start = 0; start < count; start += STRETCH) {
+        const int64_t stop = start + STRETCH < count ? start + STRETCH : count;
+        float s[LANES] = {0}, q[LANES] = {0};
+        int64_t j = start;
+        for (; j + LANES <= stop; j += LANES)
+            for (int lane = 0; lane < LANES; lane++) {
+                const float d = x[j + lane] - shift;
+                s[lane] += d;
+                q[lane] += d * d;
+            }
+        for (; j < stop; j++) {
+            const float d = x[j] - shift;
+            s[0] += d;
+            q[0] += d * d;
+        }
+        for (int lane = 0; lane < LANES; lane++) {
+            *sum += s[lane];
+            *square += q[lane];
+        }
+    }
+}
+
+/* Adds the sums of g and of g * (x - mean). */
+static void stretch_sums(const float *g, const float *x, float mean, int64_t count, double *sum, double *dot) {
+    for (int64_t start = 0; start < count; start += STRETCH) {
+        const int64_t stop = start + STRETCH < count ? start + STRETCH : count;
+        float s[LANES] = {0}, q[LANES] = {0};
+        int64_t j = start;
+        for (; j + LANES <= stop; j += LANES)
+            for (int lane = 0; lane < LANES; lane++) {
+                s[lane] += g[j + lane];
+                q[lane] += g[j + lane] * (x[j + lane] - mean);
+            }
+        for (; j < stop; j++) {
+            s[0] += g[j];
+            q[0] += g[j] * (x[j] - mean);
+        }
+        for (int lane = 0; lane < LANES; lane++) {
+            *sum += s[lane];
+            *dot += q[lane];
+        }
+    }
+}
+
+/* -- planes ------------------------------------------------------------------------------------------- */
+
+/* Mean and (biased) variance of each channel. */
+void nb_moments_planes(const float *x, double *mean, double *variance, int64_t outer, int64_t channels,
+                       int64_t inner, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; c++) {
+        const float shift = x[c * inner];
+        double sum = 0, square = 0;
+        for (int64_t n = 0; n < outer; n++)
+            stretch_moments(x + (n * channels + c) * inner, shift, inner, &sum, &square);
+        const double count = (double)outer * (double)inner, off = sum / count;
+        mean[c] = (double)shift + off;
+        variance[c] = square / count - off * off;
+        if (variance[c] < 0) variance[c] = 0;
+    }
+}
+
+/* out = f(scale[c] x + shift[c]) over planes [begin, end) of outer * channels; f is SiLU or nothing. */
+void nb_affine_planes(const float *restrict x, const float *scale, const float *shift, float *restrict out,
+                      int32_t activation, int64_t channels, int64_t inner, int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; plane++) {
+        const float a = scale[plane % channels], b = shift[plane % channels];
+        const float *from = x + plane * inner;
+        float *to = out + plane * inner;
+        if (activation)
+            for (int64_t j = 0; j < inner; j++) to[j] = silu(a * from[j] + b);
+        else
+            for (int64_t j = 0; j < inner; j++) to[j] = a * from[j] + b;
+    }
+}
+
+/* For each channel the sums of g' and of g' (x - mean), where g' = grad f'(scale x + shift). With an
+ * activation, g' is written to `through`; else `through` is not used. */
+void nb_gradient_sums_planes(const float *grad, const float *x, const float *mean, const float *scale,
+                             const float *shift, float *through, double *sums, double *dots, int32_t activation,
+                             int64_t outer, int64_t channels, int64_t inner, int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; c++) {
+        double sum = 0, dot = 0;
+        for (int64_t n = 0; n < outer; n++) {
+            const int64_t at = (n * channels + c) * inner;
+            const float *from = x + at, *g = grad + at;
+            if (activation) {
+                const float a = scale[c], b = shift[c];
+                float *to = through + at;
+                for (int64_t j = 0; j < inner; j++) to[j] = g[j] * silu_slope(a * from[j] + b);
+                g = to;
+            }
+            stretch_sums(g, from, mean[c], inner, &sum, &dot);
+        }
+        sums[c] = sum;
+        dots[c] = dot;
+    }
+}
+
+/* out = a[c] g - b[c] - (x - mean[c]) d[c] over planes; `out` may be g. */
+void nb_gradient_planes(const float *g, const float *x, const float *mean, const float *a, const float *b,
+                        const float *d, float *out, int64_t channels, int64_t inner, int64_t begin,
+                        int64_t end) {
+    for (int64_t plane = begin; plane < end; plane++) {
+        const int64_t c = plane % channels;
+        const float ga = a[c], gb = b[c], gd = d[c], m = mean[c];
+        const float *from = x + plane * inner, *given = g + plane * inner;
+        float *to = out + plane * inner;
+        for (int64_t j = 0; j < inner; j++) to[j] = ga * given[j] - gb - (from[j] - m) * gd;
+    }
+}
+
+/* -- rows --------------------------------------------------------------------------------------------- */
+
+/* slots[piece] = the sums of (x - shift[c]), then those of the squares. */
+void nb_moments_rows(const float *x, const float *shift, double *slots, int64_t channels, int64_t grain,
+                     int64_t begin, int64_t end) {
+    double *sums = slots + begin / grain * 2 * channels, *squares = sums + channels;
+    for (int64_t c = 0; c < channels; c += BLOCK) {
+        const int width = channels - c < BLOCK ? (int)(channels - c) : BLOCK;
+        float s[BLOCK] = {0}, q[BLOCK] = {0};
+        if (width == BLOCK)
+            for (int64_t row = begin; row < end; row++) {
+                const float *from = x + row * channels + c;
+                for (int k = 0; k < BLOCK; k++) {
+                    const float v = from[k] - shift[c + k];
+                    s[k] += v;
+                    q[k] += v * v;
+                }
+            }
+        else
+            for (int64_t row = begin; row < end; row++)
+                for (int k = 0; k < width; k++) {
+                    const float v = x[row * channels + c + k] - shift[c + k];
+                    s[k] += v;
+                    q[k] += v * v;
+                }
+        for (int k = 0; k < width; k++) {
+            sums[c + k] = s[k];
+            squares[c + k] = q[k];
+        }
+    }
+}
+
+void nb_affine_rows(const float *restrict x, const float *scale, const float *shift, float *restrict out,
+                    int32_t activation, int64_t channels, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = x + row * channels;
+        float *to = out + row * channels;
+        if (activation)
+            for (int64_t j = 0; j < channels; j++) to[j] = silu(scale[j] * from[j] + shift[j]);
+        else
+            for (int64_t j = 0; j < channels; j++) to[j] = scale[j] * from[j] + shift[j];
+    }
+}
+
+/* slots[piece] = the sums of g', then those of g' (x - mean); as nb_gradient_sums_planes. */
+void nb_gradient_sums_rows(const float *grad, const float *x, const float *mean, const float *scale,
+                           const float *shift, float *through, double *slots, int32_t activation,
+                           int64_t channels, int64_t grain, int64_t begin, int64_t end) {
+    double *sums = slots + begin / grain * 2 * channels, *dots = sums + channels;
+    if (activation) {
+        for (int64_t row = begin; row < end; row++) {
+            const int64_t at = row * channels;
+            for (int64_t j = 0; j < channels; j++)
+                through[at + j] = grad[at + j] * silu_slope(scale[j] * x[at + j] + shift[j]);
+        }
+        grad = through;
+    }
+    for (int64_t c = 0; c < channels; c += BLOCK) {
+        const int width = channels - c < BLOCK ? (int)(channels - c) : BLOCK;
+        float s[BLOCK] = {0}, q[BLOCK] = {0};
+        if (width == BLOCK)
+            for (int64_t row = begin; row < end; row++) {
+                const float *from = x + row * channels + c, *g = grad + row * channels + c;
+                for (int k = 0; k < BLOCK; k++) {
+                    s[k] += g[k];
+                    q[k] += g[k] * (from[k] - mean[c + k]);
+                }
+            }
+        else
+            for (int64_t row = begin; row < end; row++)
+                for (int k = 0; k < width; k++) {
+                    const int64_t at = row * channels + c + k;
+                    s[k] += grad[at];
+                    q[k] += grad[at] * (x[at] - mean[c + k]);
+                }
+        for (int k = 0; k < width; k++) {
+            sums[c + k] = s[k];
+            dots[c + k] = q[k];
+        }
+    }
+}
+
+void nb_gradient_rows(const float *g, const float *x, const float *mean, const float *a, const float *b,
+                      const float *d, float *out, int64_t channels, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+        const int64_t at = row * channels;
+        for (int64_t j = 0; j < channels; j++)
+            out[at + j] = a[j] * g[at + j] - b[j] - (x[at + j] - mean[j]) * d[j];
+    }
+}
+
+/* -- layer norm and RMS norm over rows ------------------------------------------------------------------ */
+
+/* out = (x - mean) rstd weight + bias for each row; weight and bias may be NULL. With `centred` 0 the mean
+ * is taken as 0: RMS norm. mean and rstd of each row are kept. */
+void nb_layer_norm(const float *x, const float *weight, const float *bias, float *out, float *mean, float *rstd,
+                   int64_t columns, double eps, int32_t centred, int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; row++) {
+        const float *from = x + row * columns;
+        float *to = out + row * columns;
+        const float shift = centred ? from[0] : 0.0f;
+        double sum = 0, square = 0;
+        stretch_moments(from, shift, columns, &sum, &square);
+        const double off = centred ? sum / (double)columns : 0.0;
+        double variance = square / (double)columns - off * off;
+        variance = variance < 0 ? 0 : variance;
+        const float m = (float)((double)shift + off), r = (float)(1.0 / sqrt(variance + eps));
+        mean[row] = m;
+        rstd[row] = r;
+        if (weight && bias)
+            for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - m) * r * weight[j] + bias[j];
+        else if (weight)
+            for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - m) * r * weight[j];
+        else if (bias)
+            for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - m) * r + bias[j];
+        else
+            for (int64_t j = 0; j < columns; j++) to[j] = (from[j] - m) * r;
+    }
+}
+
+/* dx for each row; slots[piece] = the sums of grad x^ (for the weight), then those of grad (for the bias),
+ * where slots are wanted. */
+void nb_layer_norm_backward(const float *grad, const float *x, const float *weight, const float *mean,
+                            const float *rstd, float *out, float *slots, int64_t columns, int32_t centred,
+                            int64_t grain, int64_t begin, int64_t end) {
+    float *for_weight = slots ? slots + begin / grain * 2 * columns : 0;
+    float *for_bias = slots ? for_weight + columns : 0;
+    if (slots) memset(for_weight, 0, (size_t)columns * 2 * sizeof(float));
+    for (int64_t row = begin; row < end; row++) {
+        const float *g = grad + row * columns, *from = x + row * columns;
+        float *to = out + row * columns;
+        const float m = mean[row], r = rstd[row];
+        float s[LANES] = {0}, q[LANES] = {0};
+        int64_t j = 0;
+        for (; j + LANES <= columns; j += LANES)
+            for (int lane = 0; lane < LANES; lane++) {
+                const float h = weight ? g[j + lane] * weight[j + lane] : g[j + lane];
+                s[lane] += h;
+                q[lane] += h * ((from[j + lane] - m) * r);
+            }
+        for (; j < columns; j++) {
+            const float h = weight ? g[j] * weight[j] : g[j];
+            s[0] += h;
+            q[0] += h * ((from[j] - m) * r);
+        }
+        double sum = 0, dot = 0;
+        for (int lane = 0; lane < LANES; lane++) {
+            sum += s[lane];
+            dot += q[lane];
+        }
+        const float mean_g = centred ? (float)(sum / (double)columns) : 0.0f;
+        const float mean_dot = (float)(dot / (double)columns);
+        if (weight)
+            for (j = 0; j < columns; j++)
+                to[j] = r * (g[j] * weight[j] - mean_g - (from[j] - m) * r * mean_dot);
+        else
+            for (j = 0; j < columns; j++) to[j] = r * (g[j] - mean_g - (from[j] - m) * r * mean_dot);
+        if (slots)
+            for (j = 0; j < columns; j++) {
+                for_weight[j] += g[j] * ((from[j] - m) * r);
+                for_bias[j] += g[j];
+            }
+    }
+}
