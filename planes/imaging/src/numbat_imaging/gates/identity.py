@@ -1,6 +1,7 @@
 """Whose images, which stacks, and what is doubled."""
 
 from numbat_gates import Check, gate
+from numbat_imaging.gates._identity_keys import identity_keys
 from numbat_imaging.phantoms import FAULTS
 from numbat_imaging.phantoms.reading import inspect_fault, read_all_of_fault, read_fault
 
@@ -15,6 +16,7 @@ def identity(check: Check) -> None:
     _patients(check)
     _doubles(check)
     _splits(check)
+    identity_keys(check)
 
 
 def _patients(check: Check) -> None:

@@ -26,6 +26,7 @@ def stack_keys(check: Check) -> None:
     _each_key(check)
     _order(check)
     _orientations(check)
+    _many(check)
     _pixel_spacings(check)
     _grids(check)
     _single_slices(check)
@@ -73,6 +74,13 @@ _DIFFERENCES: tuple[tuple[str, dict[str, Any], dict[str, Any], tuple[str, str]],
         {"convolution_kernel": "B60"},
         ("B30", "B60"),
     ),
+    (
+        "complex component",
+        {"complex_component": "PHASE"},
+        {"complex_component": ""},
+        ("PHASE", ""),
+    ),
+    ("stack", {"stack_id": "1"}, {"stack_id": "2"}, ("1", "2")),
     ("object class", {"sop_class_uid": "1.1"}, {"sop_class_uid": "1.3"}, ("1.1", "1.3")),
 )
 #: The same of how pixels are laid out.
@@ -157,6 +165,30 @@ def _orientations(check: Check) -> None:
     on_limit = Tolerances(orientation_mm=rows / 4)
     found_names = names(stack.instances for stack in _split(pair, on_limit))
     check.equal("corner moved by the limit", found_names, ["ab"])
+
+
+def _many(check: Check) -> None:
+    """More orientations than are kept at first, and more stacks than are believed."""
+    angles = np.radians(np.arange(130) * 2.5)
+    turned = [(np.cos(a), np.sin(a), 0.0, -np.sin(a), np.cos(a), 0.0) for a in angles]
+    images = [
+        image(f"{turn}", 0.0, instance_number=number, orientation=turned[turn])
+        for number, turn in enumerate([*range(130), 0, 63, 64, 65, 129])
+    ]
+    found = _split(images)
+    check.equal("130 orientations: stacks", len(found), 130)
+    twice = [s.instances[0].sop_instance_uid for s in found if len(s.instances) == 2]
+    check.equal("130 orientations: those met again", twice, ["0", "63", "64", "65", "129"])
+    numbers = [dict(stack.differs_by)["orientation"] for stack in found]
+    check.equal("130 orientations: numbers", numbers, [f"{k + 1}" for k in range(130)])
+    kinds = [image(f"{k:04}", 0.0, vendor_split=f"{k}") for k in range(1025)]
+    check.equal("1024 stacks", len(_split(kinds[:1024])), 1024)
+    with check.refuses("IMG-1013", "1025 stacks") as caught:
+        _split(kinds)
+    if caught.diagnostic is not None:
+        fields = caught.diagnostic.fields
+        shown = (fields["what"], fields["measured"], fields["limit"])
+        check.equal("1025 stacks: evidence", shown, ("stacks in one series", 1025, 1024))
 
 
 def _pixel_spacings(check: Check) -> None:
