@@ -331,7 +331,8 @@ def test_sequences_of_modules_behave_as_lists() -> None:
     named = nn.Sequential(OrderedDict(a=nn.ReLU(), b=nn.Tanh()))
     assert list(named._modules) == ["a", "b"]
     assert isinstance(named.b, nn.Tanh)
-    both = nn.ModuleList([nn.ReLU()]) + [nn.Tanh()]
+    both = nn.ModuleList([nn.ReLU()])
+    both += [nn.Tanh()]
     assert len(both) == 2
     with refused("CORE-0607"):
         both(1)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import modinfo
+import pytest
+import torch
 
 TYPES = (torch.float32, torch.float64)
 
