@@ -14,6 +14,7 @@ from pydicom import Dataset
 
 from numbat_gates import Check, gate
 from numbat_imaging.gates._padding import padding
+from numbat_imaging.gates._scale_arithmetic import scale_arithmetic
 from numbat_imaging.gates._small_phantoms import SIGNED, SMALL, made, read, stored
 from numbat_imaging.gates._value_tables import real_world_maps, tables
 from numbat_imaging.intake.files import FileRef
@@ -46,6 +47,7 @@ def value_scales(check: Check) -> None:
     tables(check)
     real_world_maps(check)
     padding(check)
+    scale_arithmetic(check)
     _philips(check)
     _units(check)
     _defaults(check)
