@@ -17,6 +17,7 @@ import torch
 
 import numbat as nb
 from numbat.gates import _known
+from numbat.gates._recipes import RECIPES
 from numbat.gates.gradients import samples_of
 from numbat.ops.registry import OPERATORS, Operator, Sample
 
@@ -34,7 +35,9 @@ def write(name: str, document: dict[str, Any]) -> None:
 def torch_function(operator: Operator) -> Callable[..., Any] | None:
     """torch's function of the same name, wherever torch keeps it."""
     name = operator.name
-    homes = [torch, torch.nn.functional, torch.special]
+    homes: list[Any] = [torch, torch.Tensor, torch.special, torch.nn.functional]
+    if (operator.torch or "").startswith("nn.functional."):
+        homes = [torch.nn.functional, *homes]
     if "." in name:
         space, _, name = name.partition(".")
         homes = [getattr(torch, space, None)]
@@ -42,8 +45,7 @@ def torch_function(operator: Operator) -> Callable[..., Any] | None:
         found = getattr(home, name, None)
         if callable(found):
             return found  # type: ignore[no-any-return]
-    method = getattr(torch.Tensor, name, None)
-    return method if callable(method) else None
+    return None
 
 
 def as_torch(value: Any) -> Any:
@@ -77,7 +79,7 @@ def answer(operator: Operator, function: Callable[..., Any], sample: Sample) -> 
     results = tensors_in(given if isinstance(given, tuple | list) else [given])
     found: dict[str, Any] = {
         "call": _known.digest_of([list(sample.args), sample.keywords]),
-        "results": [_known.packed(one.detach().resolve_conj().numpy()) for one in results],
+        "results": [_known.packed(one.detach().numpy(force=True)) for one in results],
     }
     roots = [one for one in results if one.requires_grad]
     if operator.differentiable and roots and inputs:
@@ -87,9 +89,21 @@ def answer(operator: Operator, function: Callable[..., Any], sample: Sample) -> 
         ]
         gradients = torch.autograd.grad(roots, inputs, weights, allow_unused=True)
         found["gradients"] = [
-            None if one is None else _known.packed(one.numpy()) for one in gradients
+            None if one is None else _known.packed(one.numpy(force=True)) for one in gradients
         ]
     return found
+
+
+def attempt(operator: Operator, function: Callable[..., Any], sample: Sample) -> dict[str, Any]:
+    """The answer for one call, or the reason why torch takes no such call."""
+    try:
+        return answer(operator, function, sample)
+    except Exception as error:
+        line = str(error).split("\n")[0]
+        return {
+            "call": _known.digest_of([list(sample.args), sample.keywords]),
+            "without": f"PyTorch takes other arguments: {line}"[:160],
+        }
 
 
 def operators() -> dict[str, Any]:
@@ -103,23 +117,27 @@ def operators() -> dict[str, Any]:
         elif function is None:
             without[operator.name] = "PyTorch has no function of this name"
         else:
-            try:
-                answers[operator.name] = [
-                    answer(operator, function, sample) for sample in samples_of(operator)
-                ]
-            except (TypeError, RuntimeError, ValueError, AttributeError) as error:
-                line = str(error).split("\n")[0]
-                without[operator.name] = f"PyTorch takes other arguments: {line}"[:160]
+            found = [attempt(operator, function, sample) for sample in samples_of(operator)]
+            if any("results" in one for one in found):
+                answers[operator.name] = found
+            else:
+                without[operator.name] = found[0]["without"]
     return {"answers": answers, "without": without}
 
 
 def main() -> None:
+    """Writes every file of answers."""
     FOLDER.mkdir(exist_ok=True)
+    torch.set_num_threads(1)
     found = operators()
     write("operators", found)
     print(f"operators: {len(found['answers'])} with answers, {len(found['without'])} without")
     for name, reason in found["without"].items():
         print(f"  {name}: {reason}")
+    for name, recipe in RECIPES.items():
+        answers = recipe(torch)
+        write(name, {"answers": answers})
+        print(f"{name}: {len(answers)} answers")
 
 
 if __name__ == "__main__":
