@@ -139,3 +139,13 @@ def gemm(
             out *= beta
         out += product
     return out
+
+
+def function_address(kind: str) -> int | None:
+    """The address of `cblas_sgemm` (kind "f") or `cblas_dgemm` ("d") with 64-bit extents, for C kernels that
+    call it themselves; None where there is none."""
+    if _LIBRARY is None or not _LIBRARY[2]:
+        return None
+    library, prefix, suffix = _LIBRARY
+    name = {"f": "sgemm", "d": "dgemm"}[kind]
+    return ctypes.cast(library[f"{prefix}cblas_{name}{suffix}"], ctypes.c_void_p).value

@@ -1,6 +1,7 @@
 """Operators by family: each module holds the forward and the backward function of its operators."""
 
 from numbat.ops.activations import *
+from numbat.ops.attention import *
 from numbat.ops.bitwise import *
 from numbat.ops.casting import *
 from numbat.ops.comparison import *
@@ -26,6 +27,7 @@ from numbat.ops.selecting import *
 from numbat.ops.shaping import *
 from numbat.ops.softmax import *
 from numbat.ops.special import *
+from numbat.ops.summation import *
 from numbat.ops.trigonometric import *
 from numbat.ops.unfolding import *
 from numbat.ops.viewing import *
