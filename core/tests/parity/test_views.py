@@ -53,7 +53,7 @@ SMALL = st.integers(-9, 9).map(float)
 
 
 class ViewsAndWrites(RuleBasedStateMachine):
-    """The same views and writes done to our tensors and to torch's; every value and gradient agrees."""
+    """The same views and writes on our tensors and torch's; every value and gradient agrees."""
 
     @initialize(shape=st.lists(st.integers(1, 4), min_size=1, max_size=3), seed=st.integers(0, 99))
     def begin(self, shape, seed):
@@ -93,7 +93,7 @@ class ViewsAndWrites(RuleBasedStateMachine):
                     parts.append(Ellipsis)
                     break
                 if kind == "none":
-                    parts.append(None)
+                    parts += [None, slice(None)]
                 elif kind == "number" and extent:
                     parts.append(data.draw(st.integers(-extent, extent - 1)))
                 elif kind == "slice":
