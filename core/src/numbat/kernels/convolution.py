@@ -1,4 +1,6 @@
-"""Convolutions over arrays: three products (forward, for the input, for the weight) by C kernels or by numpy.
+"""Convolutions over arrays: three products (forward, for the input, for the weight).
+
+float32 and the half types go by C kernels (convolution.c), other types by numpy.
 
 Public layout is PyTorch's, `(N, C, *space)`; inside, channels come last, and what is returned is a view
 of a channels-last array. Arrays that already lie so are taken without a copy.
@@ -9,11 +11,15 @@ uneven padding and PyTorch's `output_padding` need no words of their own.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from numbat.kernels.calling import address, kernel
+from numbat.kernels.loading import LIBRARY
+from numbat.kernels.pool import pieces, run
 from numbat.tensors.tensor import Array
 
 
@@ -56,20 +62,28 @@ def forward(
     last, weight = channels_last(x).astype(work, copy=False), weight.astype(work, copy=False)
     if bias is not None:
         bias = bias.astype(work, copy=False)
-    out = forward_reference(last, weight, bias, window, space)
+    if work == np.float32 and x.size and weight.size:
+        out = _forward(last, weight, bias, window, space)
+    else:
+        out = forward_reference(last, weight, bias, window, space)
     return channels_first(out.astype(x.dtype, copy=False))
 
 
 def input_gradient(
     grad: Array, weight: Array, window: Window, space: tuple[int, ...], bias: Array | None = None
 ) -> Array:
-    """What `x` `(N, C, *space)` receives from the gradient of the result; with a bias, the transposed
-    convolution."""
+    """What `x` `(N, C, *space)` receives from the gradient of the result.
+
+    With a bias, it is the transposed convolution.
+    """
     work = _work_type(grad.dtype)
     last, weight = channels_last(grad).astype(work, copy=False), weight.astype(work, copy=False)
     if bias is not None:
         bias = bias.astype(work, copy=False)
-    out = input_gradient_reference(last, weight, bias, window, space)
+    if work == np.float32 and grad.size and weight.size:
+        out = _input_gradient(last, weight, bias, window, space)
+    else:
+        out = input_gradient_reference(last, weight, bias, window, space)
     return channels_first(out.astype(grad.dtype, copy=False))
 
 
@@ -77,7 +91,298 @@ def weight_gradient(x: Array, grad: Array, window: Window, kernel: tuple[int, ..
     """What `weight` `(O, C / groups, *kernel)` receives from the gradient of the result."""
     work = _work_type(grad.dtype)
     last, given = (channels_last(one).astype(work, copy=False) for one in (x, grad))
-    return weight_gradient_reference(last, given, window, kernel).astype(grad.dtype, copy=False)
+    if work == np.float32 and x.size and grad.size:
+        out = _weight_gradient(last, given, window, kernel)
+    else:
+        out = weight_gradient_reference(last, given, window, kernel)
+    return out.astype(grad.dtype, copy=False)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+_forward_kernel = kernel("nb_conv_forward", "PPPPPPPll")
+_pack_kernel = kernel("nb_conv_pack", "PPPllllllll")
+_weight_kernel = kernel("nb_conv_weight", "PPPPPlll")
+_gather_kernel = kernel("nb_conv_weight_gather", "PPlllllll")
+_depthwise_kernel = kernel("nb_conv_depthwise", "PPPPPPll")
+_depthwise_weight_kernel = kernel("nb_conv_depthwise_weight", "PPPPPlll")
+LANES = int(LIBRARY.nb_conv_lanes())
+_PIXELS = int(LIBRARY.nb_conv_pixels())
+_ALONE = 1 << 20
+"""Products below which a convolution is not worth handing to other threads."""
+
+_Extents = tuple[int, ...]
+
+
+class _Plan(NamedTuple):
+    """A geometry as the kernels read it (`plan` in convolution.c), for one part of the result.
+
+    Attributes:
+        plan, taps: the C structure, and the taps' offsets `(taps, 3)`.
+        cells: for each tap, its cell in the flattened kernel of weights.
+        pixels: how many cells of the result the part has.
+        grain: how many of them one piece takes.
+    """
+
+    plan: Array
+    taps: Array
+    cells: Array
+    pixels: int
+    grain: int
+
+
+def _three(values: tuple[int, ...], fill: int) -> _Extents:
+    return (fill,) * (3 - len(values)) + tuple(values)
+
+
+def _planned(
+    batch: int, inside: _Extents, whole: _Extents, ins: int, outs: int, groups: int, step: _Extents,
+    out: _Extents, first: _Extents, spread: _Extents, taps: list[tuple[_Extents, int]],
+) -> _Plan:  # fmt: skip
+    """A plan: the cells `first + spread * index` of the result's extents `whole`, for each index below
+    `out`, from the input's cells `step * index + offset`."""
+    channels = outs * groups
+    strides = [0, 0, channels * spread[2]]
+    strides[1] = channels * whole[2] * spread[1]
+    strides[0] = channels * whole[2] * whole[1] * spread[0]
+    offsets = np.array([offset for offset, _ in taps], np.int64).reshape(-1, 3)
+    low = offsets.min(axis=0) if taps else np.zeros(3, np.int64)
+    high = offsets.max(axis=0) if taps else np.zeros(3, np.int64)
+    begin = channels * ((first[0] * whole[1] + first[1]) * whole[2] + first[2])
+    plan = np.array([
+        batch, *inside, *out, *step, len(taps), ins, outs, groups, ins * groups, channels,
+        channels * whole[0] * whole[1] * whole[2], *strides, begin, *low, *high,
+    ], np.int64)  # fmt: skip
+    pixels = batch * out[0] * out[1] * out[2]
+    if pixels * max(len(taps), 1) * ins * channels <= _ALONE:
+        grain = max(pixels, 1)
+    else:
+        # A piece's part of the input stays in the second cache, and there are some pieces to share.
+        grain = min(max(65536 // (ins * groups), 48), 384, max(-(-pixels // 8), 2 * _PIXELS))
+        grain = -(-grain // _PIXELS) * _PIXELS
+    cells = np.array([cell for _, cell in taps], np.int64)
+    return _Plan(plan, np.ascontiguousarray(offsets), cells, pixels, grain)
+
+
+@lru_cache(maxsize=1024)
+def _forward_plan(
+    batch: int,
+    inside: _Extents,
+    space: _Extents,
+    kernel: _Extents,
+    window: Window,
+    ins: int,
+    outs: int,
+) -> _Plan:
+    step, begin = _three(window.stride, 1), _three(window.begin, 0)
+    gap, extents = _three(window.dilation, 1), _three(kernel, 1)
+    taps = [
+        (tuple(at * d - b for at, d, b in zip(cell, gap, begin, strict=True)), number)
+        for number, cell in enumerate(np.ndindex(extents))
+    ]
+    out = _three(space, 1)
+    return _planned(
+        batch,
+        _three(inside, 1),
+        out,
+        ins,
+        outs,
+        window.groups,
+        step,
+        out,
+        (0, 0, 0),
+        (1, 1, 1),
+        taps,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _backward_plans(
+    batch: int,
+    space: _Extents,
+    inside: _Extents,
+    kernel: _Extents,
+    window: Window,
+    ins: int,
+    outs: int,
+) -> list[_Plan]:
+    """A plan for each phase of the stride: the cells of the input that the same taps reach."""
+    step, begin = _three(window.stride, 1), _three(window.begin, 0)
+    gap, extents = _three(window.dilation, 1), _three(kernel, 1)
+    whole, found = _three(space, 1), []
+    for phase in np.ndindex(step):
+        out = tuple(max(-(-(whole[a] - phase[a]) // step[a]), 0) for a in range(3))
+        if 0 in out:
+            continue
+        taps = []
+        for number, cell in enumerate(np.ndindex(extents)):
+            at = [phase[a] + begin[a] - cell[a] * gap[a] for a in range(3)]
+            if all(at[a] % step[a] == 0 for a in range(3)):
+                taps.append((tuple(at[a] // step[a] for a in range(3)), number))
+        found.append(
+            _planned(
+                batch,
+                _three(inside, 1),
+                whole,
+                ins,
+                outs,
+                window.groups,
+                (1, 1, 1),
+                out,
+                tuple(phase),
+                step,
+                taps,
+            )  # fmt: skip
+        )
+    return found
+
+
+@lru_cache(maxsize=64)
+def _zeros(count: int) -> Array:
+    return np.zeros(count, np.float32)
+
+
+def _bias_of(bias: Array | None, groups: int, outs: int) -> Array:
+    """The bias in the order of packed weights: `(groups, blocks of lanes)`, zero where there is none."""
+    wide = -(-outs // LANES) * LANES
+    if bias is None:
+        return _zeros(groups * wide)
+    padded = np.zeros((groups, wide), np.float32)
+    padded[:, :outs] = bias.reshape(groups, outs)
+    return padded
+
+
+def _packed(
+    weight: Array, cells: Array, ins: int, outs: int, groups: int, steps: tuple[int, int, int]
+) -> Array:
+    units = groups * -(-outs // LANES)
+    packed = np.empty(units * len(cells) * ins * LANES, np.float32)
+    args = (address(weight), address(packed), address(cells), len(cells), ins, outs, *steps)
+    run(_pack_kernel, args, units, max(1, (1 << 15) // max(len(cells) * ins * LANES, 1)))
+    return packed
+
+
+def _is_depthwise(weight: Array, groups: int) -> bool:
+    return weight.shape[1] == 1 and weight.shape[0] == groups and groups > 1
+
+
+def _is_pointwise(kernel: _Extents, window: Window) -> bool:
+    """Whether the convolution is one product of matrices."""
+    return (
+        window.groups == 1
+        and set(kernel) == {1}
+        and set(window.stride) == {1}
+        and not any(window.begin)
+    )
+
+
+def _convolved(
+    x: Array, weight: Array, bias: Array, out: Array, plan: _Plan, ins: int, outs: int, groups: int,
+    steps: tuple[int, int, int],
+) -> None:  # fmt: skip
+    """Runs one plan; `bias` is padded, `steps` are the weight's strides by group, output and input."""
+    packed = _packed(weight, plan.cells, ins, outs, groups, steps)
+    args = (
+        address(x), address(packed), address(bias), address(out), address(_zeros(ins)),
+        address(plan.plan), address(plan.taps),
+    )  # fmt: skip
+    run(_forward_kernel, args, plan.pixels, plan.grain)
+
+
+def _depthwise(x: Array, weight: Array, bias: Array | None, out: Array, plan: _Plan) -> None:
+    channels = x.shape[-1]
+    table = np.ascontiguousarray(weight.reshape(channels, -1).T[plan.cells])
+    start = _zeros(channels) if bias is None else np.ascontiguousarray(bias)
+    args = (
+        address(x), address(table), address(start), address(out), address(plan.plan),
+        address(plan.taps),
+    )  # fmt: skip
+    run(_depthwise_kernel, args, plan.pixels, _depthwise_grain(plan, channels))
+
+
+def _depthwise_grain(plan: _Plan, channels: int) -> int:
+    return max(1, 65536 // (channels * max(len(plan.taps), 1)))
+
+
+def _forward(
+    x: Array, weight: Array, bias: Array | None, window: Window, space: tuple[int, ...]
+) -> Array:
+    """`forward_reference` in float32, by kernels."""
+    groups, kernel = window.groups, weight.shape[2:]
+    outs, ins = weight.shape[0] // groups, weight.shape[1]
+    if _is_pointwise(kernel, window) and space == x.shape[1:-1]:
+        found = np.matmul(x.reshape(-1, ins), weight.reshape(outs, ins).T)
+        if bias is not None:
+            found += bias
+        return found.reshape(x.shape[0], *space, outs)
+    out = np.empty((x.shape[0], *space, weight.shape[0]), np.float32)
+    plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
+    weight = np.ascontiguousarray(weight)
+    if _is_depthwise(weight, groups):
+        _depthwise(x, weight, bias, out, plan)
+        return out
+    cells = int(np.prod(kernel))
+    steps = outs * ins * cells, ins * cells, cells
+    _convolved(x, weight, _bias_of(bias, groups, outs), out, plan, ins, outs, groups, steps)
+    return out
+
+
+def _input_gradient(
+    grad: Array, weight: Array, bias: Array | None, window: Window, space: tuple[int, ...]
+) -> Array:
+    """`input_gradient_reference` in float32, by kernels."""
+    groups, kernel = window.groups, weight.shape[2:]
+    ins, outs = weight.shape[0] // groups, weight.shape[1]
+    if _is_pointwise(kernel, window) and space == grad.shape[1:-1]:
+        found = np.matmul(grad.reshape(-1, ins), weight.reshape(ins, outs))
+        if bias is not None:
+            found += bias
+        return found.reshape(grad.shape[0], *space, outs)
+    out = np.empty((grad.shape[0], *space, outs * groups), np.float32)
+    plans = _backward_plans(grad.shape[0], space, grad.shape[1:-1], kernel, window, ins, outs)
+    weight = np.ascontiguousarray(weight)
+    cells = int(np.prod(kernel))
+    padded = _bias_of(bias, groups, outs)
+    for plan in plans:
+        if _is_depthwise(weight, groups):
+            _depthwise(grad, weight, bias, out, plan)
+        else:
+            steps = ins * outs * cells, cells, outs * cells
+            _convolved(grad, weight, padded, out, plan, ins, outs, groups, steps)
+    return out
+
+
+def _weight_gradient(x: Array, grad: Array, window: Window, kernel: tuple[int, ...]) -> Array:
+    """`weight_gradient_reference` in float32, by kernels."""
+    groups, space = window.groups, grad.shape[1:-1]
+    outs, ins, cells = grad.shape[-1] // groups, x.shape[-1] // groups, int(np.prod(kernel))
+    shape = (grad.shape[-1], ins, *kernel)
+    if _is_pointwise(kernel, window) and space == x.shape[1:-1]:
+        return np.matmul(grad.reshape(-1, outs).T, x.reshape(-1, ins)).reshape(shape)
+    plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
+    plan_at, taps_at = address(plan.plan), address(plan.taps)
+    if ins == 1 and outs == 1 and groups > 1:
+        chunk = max(_depthwise_grain(plan, groups), -(-plan.pixels // 16))
+        chunks = pieces(plan.pixels, chunk)
+        part = np.empty((chunks, cells, groups), np.float32)
+        args = (address(x), address(grad), address(part), plan_at, taps_at, chunk)
+        run(_depthwise_weight_kernel, args, chunks, 1)
+        return np.ascontiguousarray(part.sum(axis=0).T).reshape(shape)
+    units = groups * -(-outs // LANES)
+    chunks = 1
+    if plan.pixels * cells * ins * outs * groups > _ALONE:
+        # Enough units to share; not so many chunks that their sums weigh.
+        chunks = max(1, min(-(-8 // units), plan.pixels // 256))
+    chunk = -(-plan.pixels // chunks)
+    chunks = pieces(plan.pixels, chunk)
+    part = np.empty(chunks * units * cells * ins * LANES, np.float32)
+    args = (address(x), address(grad), address(part), plan_at, taps_at, chunk)
+    alone = plan.pixels * cells * ins * outs * groups <= _ALONE
+    run(_weight_kernel, args, chunks * units, chunks * units if alone else 1)
+    found = np.empty(shape, np.float32)
+    args = (address(part), address(found), chunks, units, cells, ins, outs)
+    run(_gather_kernel, args, units, max(1, (1 << 15) // (cells * ins * LANES)))
+    return found
 
 
 # -- references: one product for each cell of the window -------------------------------------------
