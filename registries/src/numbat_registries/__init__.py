@@ -1,7 +1,5 @@
 """Typed refusals: every diagnostic code of numbat, with evidence and executable repair plans."""
 
-from importlib.metadata import version as _version
-
 from numbat_registries.diagnostics import Action, Diagnostic, Refusal, RepairPlan, Severity
 from numbat_registries.raising import notice, refuse
 from numbat_registries.registry import (
@@ -13,8 +11,6 @@ from numbat_registries.registry import (
     load_registry,
     registry_names,
 )
-
-__version__ = _version("numbat-registries")
 
 __all__ = [
     "Action",
@@ -32,3 +28,12 @@ __all__ = [
     "refuse",
     "registry_names",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        # Every command and every engine import passes here; the metadata is slow to load.
+        from importlib.metadata import version
+
+        return version("numbat-registries")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -28,7 +28,7 @@ class Sample:
     keywords: dict[str, Any] = field(default_factory=dict)
 
 
-Samples = Callable[[np.random.Generator], Iterator[Sample]]
+Samples = Callable[["np.random.Generator"], Iterator[Sample]]
 
 
 @dataclass(frozen=True)
