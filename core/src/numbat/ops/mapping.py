@@ -51,7 +51,7 @@ def of_halves(operator: str, ufunc: Any, x: Tensor, y: Tensor, given: Any) -> tu
     """`ufunc` of two operands of a 2-byte type, and the second operand to save.
 
     float16 and bfloat16 are computed in float32; a number, or a tensor of no axes, that was given as
-    the second operand is not rounded to them before, as in PyTorch.
+    the second operand is not rounded to them before, as in PyTorch's products and quotients.
     """
     dtype = x.array.dtype
     if dtype.kind in "iu":

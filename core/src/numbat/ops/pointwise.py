@@ -34,9 +34,6 @@ def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     if alpha != 1:
         other = mul(other, alpha) if isinstance(other, Tensor) else other * alpha
     x, y = operands(input, other)
-    if x.array.dtype.itemsize == 2:
-        array, y = of_halves("add", np.add, x, y, other)
-        return record(array, add_backward, (x, y))
     return record(apply("add", np.add, x, y), add_backward, (x, y))
 
 
@@ -62,9 +59,6 @@ def sub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     x, y = operands(input, other)
     if x.array.dtype.kind == "b":
         raise refuse_type("sub", x.dtype, "use ^ or logical_xor")
-    if x.array.dtype.itemsize == 2:
-        array, y = of_halves("sub", np.subtract, x, y, other)
-        return record(array, sub_backward, (x, y))
     return record(apply("sub", np.subtract, x, y), sub_backward, (x, y))
 
 
