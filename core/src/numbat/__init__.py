@@ -87,7 +87,19 @@ from numbat.tensors.storage import empty_cache, memory_stats, reset_peak_memory
 from numbat.tensors.tensor import Tensor
 
 
+_LATER = {"amp", "nn", "optim"}
+"""Packages that are imported when they are first asked for."""
+
+
 def __getattr__(name: str) -> object:
+    if name in _LATER:
+        from importlib import import_module
+
+        return import_module("numbat." + name)
+    if name == "autocast":
+        from numbat.amp import autocast
+
+        return autocast
     if name == "__version__":
         from importlib.metadata import version
 
