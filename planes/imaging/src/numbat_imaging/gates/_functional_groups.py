@@ -162,7 +162,7 @@ def _owner_of(flat: Dataset, creator: str = _OWNER) -> Any:
 
 def _private(check: Check) -> None:
     item = _owned("in the item")
-    item.EchoTime, item.FlipAngle = 77.0, 15.0
+    item.EchoTime, item.FlipAngle, item.RescaleSlope = 77.0, 15.0, "3"
     (flat,) = _flat(_object(_with(EchoTime=9.0), [], [_in_private_group(item)]))
     check.equal("a private item's private element", _owner_of(flat), "in the item")
     check.equal(
@@ -174,11 +174,11 @@ def _private(check: Check) -> None:
     check.equal("bytes that are no items", _owner_of(flat), None)
     orphan = Dataset()
     orphan.add_new(BaseTag(_GROUP << 16 | 0x1005), "LO", "nobody's")
-    orphan.FlipAngle = 15.0
+    orphan.RescaleSlope = "3"
     (flat,) = _flat(_object(Dataset(), [], [_in_private_group(orphan)]))
     stray = [tag for tag in flat.keys() if tag.is_private]  # noqa: SIM118
     check.equal("an element of no owner stays out", stray, [])
-    check.equal("what stands after it", elements.decimal(flat, "FlipAngle"), 15.0)
+    check.equal("what stands after it", elements.decimal(flat, "RescaleSlope"), 3.0)
     # The owner's own block of the top level is used, and the value of the frame wins.
     above = _owned("above", block=0x33)
     above.add_new(BaseTag(_GROUP << 16 | 0x3306), "LO", "above alone")
@@ -203,9 +203,9 @@ def _full(check: Check, item: Dataset) -> None:
         (flat,) = _flat(_object(top, [], [group]))
         check.equal(f"an owner beside {len(taken)} others", _owner_of(flat), required)
         check.equal(
-            f"its public element beside {len(taken)} others",
-            elements.decimal(flat, "FlipAngle"),
-            15.0,
+            f"public elements before and behind it, beside {len(taken)} others",
+            (elements.decimal(flat, "FlipAngle"), elements.decimal(flat, "RescaleSlope")),
+            (15.0, 3.0),
         )
 
 

@@ -251,6 +251,7 @@ def _protocols(check: Check) -> None:
         ("downwards, listed from its end", _run(-12, 4), down),
         ("around the first tile, as it is listed", _run(-6, 4), up),
         ("around the first tile, listed downwards", _run(6, -4), down),
+        ("upwards by its ends", [*_run(0, -1, 2), *_run(8, 4, 2)], up),
     )
     for says, centres, required in cases:
         check.equal(f"a protocol {says}", _heights(_mosaic(alone, centres)), required)
