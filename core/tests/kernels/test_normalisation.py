@@ -23,18 +23,20 @@ def per_channel(channels: int, count: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("silu", [False, True])
-def test_channels_are_their_references(shape: tuple[int, ...], last: bool, silu: bool) -> None:
+@pytest.mark.parametrize("activation", ["", "silu", "gelu", "gelu_tanh"])
+def test_channels_are_their_references(shape: tuple[int, ...], last: bool, activation: str) -> None:
     x, grad = drawn(shape, last), drawn(shape, not last, 1)
     exact, grad64 = x.astype(float), grad.astype(float)
     for one, other in zip(kernels.moments(x), kernels.moments_reference(exact), strict=True):
         np.testing.assert_allclose(one, other, 1e-5)
     mean, a, b, d = (one.astype(np.float32) for one in per_channel(shape[1], 4))
-    found = kernels.affine(x, a, b, silu=silu)
+    found = kernels.affine(x, a, b, activation=activation)
     assert found.strides == x.strides
-    np.testing.assert_allclose(found, kernels.affine_reference(exact, a, b, silu=silu), 1e-5, 3e-6)
-    sums = kernels.gradient_sums(grad, x, mean, a, b, silu=silu)
-    expected = kernels.gradient_sums_reference(grad64, exact, mean, a, b, silu=silu)
+    np.testing.assert_allclose(
+        found, kernels.affine_reference(exact, a, b, activation=activation), 1e-5, 3e-6
+    )
+    sums = kernels.gradient_sums(grad, x, mean, a, b, activation=activation)
+    expected = kernels.gradient_sums_reference(grad64, exact, mean, a, b, activation=activation)
     np.testing.assert_allclose(sums[0], expected[0], 1e-5, 1e-5)
     scale = np.abs(grad64 * (exact - 5)).sum()
     for one, other in zip(sums[1:], expected[1:], strict=True):

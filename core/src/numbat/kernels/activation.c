@@ -27,35 +27,6 @@
         }                                                                                              \
     }
 
-static inline float gelu(float v) {
-    float bell;
-    const float tail = v_tail(v, &bell);
-    return v * (v < 0 ? tail : 1.0f - tail);
-}
-
-static inline float gelu_slope(float v) {
-    float bell;
-    const float tail = v_tail(v, &bell);
-    return (v < 0 ? tail : 1.0f - tail) + v * (bell * 0.398942280401432678f);
-}
-
-#define ROOT_2_OVER_PI 0.797884560802865356f
-
-/* 0.5 (1 + tanh u) is the logistic function of 2u, which keeps its accuracy where tanh nears -1. */
-static inline float gelu_tanh(float v) {
-    return v * v_sigmoid(2.0f * ROOT_2_OVER_PI * (v + 0.044715f * v * v * v));
-}
-
-static inline float gelu_tanh_slope(float v) {
-    const float s = v_sigmoid(2.0f * ROOT_2_OVER_PI * (v + 0.044715f * v * v * v));
-    return s + v * s * (1.0f - s) * (2.0f * ROOT_2_OVER_PI * (1.0f + 3.0f * 0.044715f * v * v));
-}
-
-static inline float silu_slope(float v) {
-    const float s = v_sigmoid(v);
-    return s * (1.0f + v * (1.0f - s));
-}
-
 /* tanh(log(1 + e^v)) = n / (n + 2) with n = e^2 + 2e, e = e^v; beyond 20 it is 1 in float32. */
 static inline float mish_part(float v) {
     const float e = v_exp(v < 20.0f ? v : 20.0f);
@@ -96,9 +67,9 @@ static inline float clamped(float v, float low, float high) {
     return v > high ? high : v;
 }
 
-ACTIVATION(gelu, gelu(v), g * gelu_slope(v))
-ACTIVATION(gelu_tanh, gelu_tanh(v), g * gelu_tanh_slope(v))
-ACTIVATION(silu, v * v_sigmoid(v), g * silu_slope(v))
+ACTIVATION(gelu, v_gelu(v), g * v_gelu_slope(v))
+ACTIVATION(gelu_tanh, v_gelu_tanh(v), g * v_gelu_tanh_slope(v))
+ACTIVATION(silu, v_silu(v), g * v_silu_slope(v))
 ACTIVATION(mish, mish(v), g * mish_slope(v))
 ACTIVATION(softplus, softplus(v, a, b), v * a > b ? g : g * v_sigmoid(v * a))
 ACTIVATION(logsigmoid, logsigmoid(v), g * v_sigmoid(-v))
@@ -115,6 +86,12 @@ ACTIVATION(hardswish, v * clamped(v + 3.0f, 0.0f, 6.0f) / 6.0f,
 ACTIVATION(hardshrink, v >= -a && v <= a ? 0.0f : v, v >= -a && v <= a ? 0.0f : g)
 ACTIVATION(softshrink, v > a ? v - a : v < -a ? v + a : v * 0.0f, v >= -a && v <= a ? 0.0f : g)
 ACTIVATION(threshold, v <= a ? b : v, v <= a ? 0.0f : g)
+
+/* out = x * factor + other: dropout and the residual after it. */
+void nb_multiply_add(const float *restrict x, const float *restrict factor, const float *restrict other,
+                     float *restrict out, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) out[i] = x[i] * factor[i] + other[i];
+}
 
 /* The standard normal's upper tail in float64, for references and for the path of float64. */
 void nb_normal_tail_f64(const double *restrict x, double *restrict out, int64_t begin, int64_t end) {

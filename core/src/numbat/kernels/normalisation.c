@@ -14,12 +14,14 @@
 #define STRETCH 4096
 #define BLOCK 32 /* channels whose sums stay in registers */
 
-static inline float silu(float z) { return z * v_sigmoid(z); }
-
-static inline float silu_slope(float z) {
-    const float s = v_sigmoid(z);
-    return s * (1.0f + z * (1.0f - s));
-}
+/* Repeats a loop for each activation, so that none asks within: f is its value, f##_slope its derivative. */
+#define FOR_ACTIVATION(LOOP)                  \
+    switch (activation) {                     \
+        case 1: LOOP(v_silu) break;           \
+        case 2: LOOP(v_gelu) break;           \
+        case 3: LOOP(v_gelu_tanh) break;      \
+        default: LOOP(v_same) break;          \
+    }
 
 /* Adds the sums of (x - shift) and of its square. */
 static void stretch_moments(const float *x, float shift, int64_t count, double *sum, double *square) {
@@ -84,17 +86,17 @@ void nb_moments_planes(const float *x, double *mean, double *variance, int64_t o
     }
 }
 
-/* out = f(scale[c] x + shift[c]) over planes [begin, end) of outer * channels; f is SiLU or nothing. */
+/* out = f(scale[c] x + shift[c]) over planes [begin, end) of outer * channels; f by its number in
+ * FOR_ACTIVATION: 0 nothing, 1 SiLU, 2 GELU, 3 GELU by tanh. */
 void nb_affine_planes(const float *restrict x, const float *scale, const float *shift, float *restrict out,
                       int32_t activation, int64_t channels, int64_t inner, int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; plane++) {
         const float a = scale[plane % channels], b = shift[plane % channels];
         const float *from = x + plane * inner;
         float *to = out + plane * inner;
-        if (activation)
-            for (int64_t j = 0; j < inner; j++) to[j] = silu(a * from[j] + b);
-        else
-            for (int64_t j = 0; j < inner; j++) to[j] = a * from[j] + b;
+#define LOOP(f) for (int64_t j = 0; j < inner; j++) to[j] = f(a * from[j] + b);
+        FOR_ACTIVATION(LOOP)
+#undef LOOP
     }
 }
 
@@ -111,7 +113,9 @@ void nb_gradient_sums_planes(const float *grad, const float *x, const float *mea
             if (activation) {
                 const float a = scale[c], b = shift[c];
                 float *to = through + at;
-                for (int64_t j = 0; j < inner; j++) to[j] = g[j] * silu_slope(a * from[j] + b);
+#define LOOP(f) for (int64_t j = 0; j < inner; j++) to[j] = g[j] * f##_slope(a * from[j] + b);
+                FOR_ACTIVATION(LOOP)
+#undef LOOP
                 g = to;
             }
             stretch_sums(g, from, mean[c], inner, &sum, &dot);
@@ -171,10 +175,9 @@ void nb_affine_rows(const float *restrict x, const float *scale, const float *sh
     for (int64_t row = begin; row < end; row++) {
         const float *from = x + row * channels;
         float *to = out + row * channels;
-        if (activation)
-            for (int64_t j = 0; j < channels; j++) to[j] = silu(scale[j] * from[j] + shift[j]);
-        else
-            for (int64_t j = 0; j < channels; j++) to[j] = scale[j] * from[j] + shift[j];
+#define LOOP(f) for (int64_t j = 0; j < channels; j++) to[j] = f(scale[j] * from[j] + shift[j]);
+        FOR_ACTIVATION(LOOP)
+#undef LOOP
     }
 }
 
@@ -186,8 +189,11 @@ void nb_gradient_sums_rows(const float *grad, const float *x, const float *mean,
     if (activation) {
         for (int64_t row = begin; row < end; row++) {
             const int64_t at = row * channels;
-            for (int64_t j = 0; j < channels; j++)
-                through[at + j] = grad[at + j] * silu_slope(scale[j] * x[at + j] + shift[j]);
+#define LOOP(f)                                \
+    for (int64_t j = 0; j < channels; j++)     \
+        through[at + j] = grad[at + j] * f##_slope(scale[j] * x[at + j] + shift[j]);
+            FOR_ACTIVATION(LOOP)
+#undef LOOP
         }
         grad = through;
     }

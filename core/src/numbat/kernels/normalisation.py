@@ -11,6 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from numbat.kernels.activation_references import (
+    gelu_slope,
+    gelu_tanh_slope,
+    gelu_tanh_value,
+    gelu_value,
+    silu_slope,
+    silu_value,
+)
 from numbat.kernels.calling import address, kernel
 from numbat.kernels.pool import pieces, run
 
@@ -27,6 +35,10 @@ _SUMS_ROWS = kernel("nb_gradient_sums_rows", "PPPPPPPillll")
 _GRADIENT_ROWS = kernel("nb_gradient_rows", "PPPPPPPlll")
 _LAYER_NORM = kernel("nb_layer_norm", "PPPPPPldill")
 _LAYER_NORM_BACKWARD = kernel("nb_layer_norm_backward", "PPPPPPPlilll")
+ACTIVATIONS = {"": 0, "silu": 1, "gelu": 2, "gelu_tanh": 3}
+"""What may follow an affine map in the same pass, by its number in `normalisation.c`."""
+_VALUES = {"silu": silu_value, "gelu": gelu_value, "gelu_tanh": gelu_tanh_value}
+_SLOPES = {"silu": silu_slope, "gelu": gelu_slope, "gelu_tanh": gelu_tanh_slope}
 
 
 class _Layout(NamedTuple):
@@ -92,14 +104,21 @@ def moments_reference(x: Array) -> tuple[Array, Array]:
     return x.mean(axis=axes, dtype=np.float64), x.var(axis=axes, dtype=np.float64)
 
 
-def affine(x: Array, scale: Array, shift: Array, *, silu: bool = False) -> Array:
-    """scale * x + shift, channel by channel, and SiLU of that where it is asked for."""
+def affine(x: Array, scale: Array, shift: Array, *, activation: str = "") -> Array:
+    """scale * x + shift, channel by channel, and an activation of that where one is asked for."""
     layout = _layout(x)
     if layout is None:
-        return affine_reference(x, scale, shift, silu=silu)
+        return affine_reference(x, scale, shift, activation=activation)
     scale, shift = _floats(scale), _floats(shift)
     out = np.empty_like(x)
-    where = (address(x), address(scale), address(shift), address(out), int(silu), layout.channels)
+    where = (
+        address(x),
+        address(scale),
+        address(shift),
+        address(out),
+        ACTIVATIONS[activation],
+        layout.channels,
+    )
     if layout.inner:
         planes = layout.outer * layout.channels
         run(_AFFINE_PLANES, (*where, layout.inner), planes, _grain(layout.inner))
@@ -108,11 +127,11 @@ def affine(x: Array, scale: Array, shift: Array, *, silu: bool = False) -> Array
     return out
 
 
-def affine_reference(x: Array, scale: Array, shift: Array, *, silu: bool = False) -> Array:
+def affine_reference(x: Array, scale: Array, shift: Array, *, activation: str = "") -> Array:
     """`affine` in numpy."""
     scale, shift = (along_channels(one.astype(x.dtype), x.ndim) for one in (scale, shift))
     z = x * scale + shift
-    return z / (1 + np.exp(-z)) if silu else z
+    return _VALUES[activation](z) if activation else z
 
 
 def _floats(values: Array) -> Array:
@@ -129,15 +148,15 @@ def _like(values: Array, x: Array) -> Array:
 
 
 def gradient_sums(
-    grad: Array, x: Array, mean: Array, scale: Array, shift: Array, *, silu: bool = False
+    grad: Array, x: Array, mean: Array, scale: Array, shift: Array, *, activation: str = ""
 ) -> tuple[Array, Array, Array]:
     """The gradient before the activation of `affine`, and for each channel its sum and its sum of products
     with x - mean, in float64."""
     layout = _layout(x)
     if layout is None:
-        return gradient_sums_reference(grad, x, mean, scale, shift, silu=silu)
+        return gradient_sums_reference(grad, x, mean, scale, shift, activation=activation)
     grad = _like(grad, x)
-    through = np.empty_like(x) if silu else grad
+    through = np.empty_like(x) if activation else grad
     outer, channels, inner = layout
     held = [_floats(one) for one in (mean, scale, shift)]
     where = (address(grad), address(x), *[address(one) for one in held], address(through))
@@ -145,27 +164,27 @@ def gradient_sums(
         sums, dots = np.empty(channels), np.empty(channels)
         run(
             _SUMS_PLANES,
-            (*where, address(sums), address(dots), int(silu), outer, channels, inner),
+            (*where, address(sums), address(dots), ACTIVATIONS[activation], outer, channels, inner),
             channels,
             _grain(outer * inner),
         )
         return through, sums, dots
     grain = _grain(channels)
     slots = np.empty((pieces(outer, grain), 2, channels))
-    run(_SUMS_ROWS, (*where, address(slots), int(silu), channels, grain), outer, grain)
+    run(
+        _SUMS_ROWS, (*where, address(slots), ACTIVATIONS[activation], channels, grain), outer, grain
+    )
     sums, dots = slots.sum(axis=0)
     return through, sums, dots
 
 
 def gradient_sums_reference(
-    grad: Array, x: Array, mean: Array, scale: Array, shift: Array, *, silu: bool = False
+    grad: Array, x: Array, mean: Array, scale: Array, shift: Array, *, activation: str = ""
 ) -> tuple[Array, Array, Array]:
     """`gradient_sums` in numpy."""
-    if silu:
+    if activation:
         scale, shift = (along_channels(one.astype(x.dtype), x.ndim) for one in (scale, shift))
-        z = x * scale + shift
-        s = 1 / (1 + np.exp(-z))
-        grad = grad * s * (1 + z * (1 - s))
+        grad = grad * _SLOPES[activation](x * scale + shift)
     axes = other_axes(x.ndim)
     centred = x - along_channels(mean.astype(x.dtype), x.ndim)
     sums = grad.sum(axis=axes, dtype=np.float64)

@@ -122,4 +122,42 @@ static inline float v_tail(float x, float *bell) {
     return *bell * t * p;
 }
 
+static inline float v_gelu(float v) {
+    float bell;
+    const float tail = v_tail(v, &bell);
+    return v * (v < 0 ? tail : 1.0f - tail);
+}
+
+static inline float v_gelu_slope(float v) {
+    float bell;
+    const float tail = v_tail(v, &bell);
+    return (v < 0 ? tail : 1.0f - tail) + v * (bell * 0.398942280401432678f);
+}
+
+#define ROOT_2_OVER_PI 0.797884560802865356f
+
+/* 0.5 (1 + tanh u) is the logistic function of 2u, which keeps its accuracy where tanh nears -1. */
+static inline float v_gelu_tanh(float v) {
+    return v * v_sigmoid(2.0f * ROOT_2_OVER_PI * (v + 0.044715f * v * v * v));
+}
+
+static inline float v_gelu_tanh_slope(float v) {
+    const float s = v_sigmoid(2.0f * ROOT_2_OVER_PI * (v + 0.044715f * v * v * v));
+    return s + v * s * (1.0f - s) * (2.0f * ROOT_2_OVER_PI * (1.0f + 3.0f * 0.044715f * v * v));
+}
+
+static inline float v_silu(float v) { return v * v_sigmoid(v); }
+
+static inline float v_silu_slope(float v) {
+    const float s = v_sigmoid(v);
+    return s * (1.0f + v * (1.0f - s));
+}
+
+static inline float v_same(float v) { return v; }
+
+static inline float v_same_slope(float v) {
+    (void)v;
+    return 1.0f;
+}
+
 #endif

@@ -8,8 +8,10 @@ from numbat.ops.comparison import *
 from numbat.ops.convolution import *
 from numbat.ops.distances import *
 from numbat.ops.division import *
+from numbat.ops.embedding import *
 from numbat.ops.exponential import *
 from numbat.ops.extremes import *
+from numbat.ops.fused import *
 from numbat.ops.indexing import *
 from numbat.ops.interpolation import *
 from numbat.ops.joining import *

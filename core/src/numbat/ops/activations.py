@@ -1,6 +1,6 @@
 """Smooth activation functions; those with kinks stand in `rectifiers.py`.
 
-Each has its numpy reference (`gelu_value`, `gelu_slope`) and a kernel of the same name in
+Each has its numpy reference (`mish_value`, `mish_slope`; GELU's and SiLU's in `kernels/activation_references.py`) and a kernel of the same name in
 `kernels/activation.c`. The backward pass calls the kernel; where the pass itself is recorded, for second
 derivatives, the same formula is written in operators.
 """
@@ -15,8 +15,16 @@ import numpy as np
 from numbat.autograd.in_place import overwrite
 from numbat.autograd.mode import MODE
 from numbat.autograd.tape import Node, record
+from numbat.kernels.activation_references import (
+    gelu_slope,
+    gelu_tanh_slope,
+    gelu_tanh_value,
+    gelu_value,
+    logistic,
+    silu_slope,
+    silu_value,
+)
 from numbat.kernels.activations import Activation
-from numbat.kernels.normal import normal_tail
 from numbat.ops.mapping import weighted
 from numbat.ops.registry import Sample, operator
 from numbat.ops.samples import unary
@@ -44,34 +52,7 @@ def snapshot(input: Tensor) -> Tensor:
     return out
 
 
-def logistic(x: Array) -> Array:
-    """1 / (1 + exp(-x)), without overflow."""
-    small = np.exp(-np.abs(x))
-    return np.where(x < 0, small, x.dtype.type(1)) / (1 + small)
-
-
 # -- GELU -------------------------------------------------------------------------------------------
-
-
-def gelu_value(x: Array) -> Array:
-    """x times the standard normal's distribution at x."""
-    return x * normal_tail(-x)
-
-
-def gelu_slope(x: Array) -> Array:
-    """The derivative of `gelu_value`: distribution plus x times density."""
-    return normal_tail(-x) + x * np.exp(-0.5 * x * x) * x.dtype.type(1 / math.sqrt(2 * math.pi))
-
-
-def gelu_tanh_value(x: Array) -> Array:
-    """GELU with the distribution approximated by a tanh, which is a logistic function of twice its argument."""
-    return x * logistic(2 * _ROOT_2_OVER_PI * (x + _CUBE * x * x * x))
-
-
-def gelu_tanh_slope(x: Array) -> Array:
-    """The derivative of `gelu_tanh_value`."""
-    s = logistic(2 * _ROOT_2_OVER_PI * (x + _CUBE * x * x * x))
-    return s + x * s * (1 - s) * (2 * _ROOT_2_OVER_PI * (1 + 3 * _CUBE * x * x))
 
 
 GELU = Activation("gelu", gelu_value, gelu_slope)
@@ -121,17 +102,6 @@ def gelu_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 # -- SiLU and Mish ----------------------------------------------------------------------------------
-
-
-def silu_value(x: Array) -> Array:
-    """x times its logistic function."""
-    return x * logistic(x)
-
-
-def silu_slope(x: Array) -> Array:
-    """The derivative of `silu_value`."""
-    s = logistic(x)
-    return s * (1 + x * (1 - s))
 
 
 SILU = Activation("silu", silu_value, silu_slope)

@@ -123,7 +123,7 @@ def batch_norm(
     values = widened(x.array)
     if training:
         mean, variance = kernels.moments(values)
-        _update(values, mean, variance, running_mean, running_var, momentum)
+        update_statistics(values, mean, variance, running_mean, running_var, momentum)
     elif running_mean is None or running_var is None:
         raise refuse(
             "CORE-0434", operator="batch_norm", shape=list(x.shape), wanted="running statistics"
@@ -155,7 +155,7 @@ def _check_channels(x: Tensor, *parameters: Tensor | None) -> None:
     check_parameters("batch_norm", x, (x.array.shape[1],), *parameters)
 
 
-def _update(
+def update_statistics(
     x: Array, mean: Array, variance: Array, running_mean: Tensor | None, running_var: Tensor | None,
     momentum: float | None,
 ) -> None:  # fmt: skip
@@ -192,20 +192,18 @@ def batch_norm_backward(node: Node, grad: Tensor) -> tuple[Any, ...]:
     values, given_grad = widened(x.array), widened(grad.array)
     return _chosen(
         node,
-        channel_gradients(
-            given_grad, values, weight, None, mean, rstd, training=training, silu=False
-        ),
+        channel_gradients(given_grad, values, weight, None, mean, rstd, training=training),
         given,
     )
 
 
 def channel_gradients(
     grad: Array, x: Array, weight: Tensor | None, bias: Tensor | None, mean: Array, rstd: Array, *,
-    training: bool, silu: bool,
+    training: bool, activation: str = "",
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradients of the input, the weight and the bias of a batch norm (and a SiLU after it)."""
+    """The gradients of the input, the weight and the bias of a batch norm (and an activation after it)."""
     scale, shift = folded(mean, rstd, weight, bias)
-    through, sums, dots = kernels.gradient_sums(grad, x, mean, scale, shift, silu=silu)
+    through, sums, dots = kernels.gradient_sums(grad, x, mean, scale, shift, activation=activation)
     if training:
         count = x.size / x.shape[1]
         b, d = scale * sums / count, scale * dots * rstd * rstd / count
