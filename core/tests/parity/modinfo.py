@@ -56,8 +56,9 @@ def layer_like(layer: Any) -> Any:
     kind = getattr(nn, type(layer).__name__)
     made = kind(
         layer.self_attn.embed_dim, layer.self_attn.num_heads, layer.linear1.out_features,
-        layer.dropout.p, layer_norm_eps=layer.norm1.eps, batch_first=layer.self_attn.batch_first,
-        norm_first=layer.norm_first, bias=layer.linear1.bias is not None,
+        layer.dropout.p, converted(layer.activation), layer_norm_eps=layer.norm1.eps,
+        batch_first=layer.self_attn.batch_first, norm_first=layer.norm_first,
+        bias=layer.linear1.bias is not None,
     )  # fmt: skip
     return made.to(getattr(nb, str(layer.linear1.weight.dtype).removeprefix("torch.")))
 
@@ -90,6 +91,14 @@ def cases(name: str, dtype: torch.dtype, training: bool) -> Iterator[Case]:
         shown = f"{number} {sample.desc}: {name}{made.args}{made.kwargs}"[:200]
         yield Case(name, tuple(made.args), dict(made.kwargs), tuple(called.args),
                    dict(called.kwargs), shown)  # fmt: skip
+
+
+def spread(found: Iterator[Case], limit: int = 24) -> list[Case]:
+    """At most so many of the cases, evenly over all of them."""
+    several = list(found)
+    if len(several) <= limit:
+        return several
+    return [several[round(at * (len(several) - 1) / (limit - 1))] for at in range(limit)]
 
 
 def leaves(value: Any, kind: type) -> list[Any]:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import modinfo
 import pytest
 import torch
 
 TYPES = (torch.float32, torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def _torch_on_one_thread() -> Iterator[None]:
+    """The cases are so small that torch's threads only wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def test_every_module_of_torchs_database_is_mapped(record_property: pytest.RecordProperty) -> None:
@@ -24,7 +35,7 @@ def test_module_gives_torchs_results_and_gradients(name: str) -> None:
         if dtype not in info.supported_dtypes("cpu"):
             continue
         for training in (True, False) if info.train_and_eval_differ else (True,):
-            for case in modinfo.cases(name, dtype, training):
+            for case in modinfo.spread(modinfo.cases(name, dtype, training)):
                 compared += 1
                 faults += [
                     f"{case.description} {dtype} training={training}: {one}"
@@ -38,7 +49,7 @@ def test_module_gives_torchs_results_and_gradients(name: str) -> None:
 def test_module_begins_with_torchs_values_and_text(name: str) -> None:
     faults = [
         f"{case.description}: {one}"
-        for case in modinfo.cases(name, torch.float32, True)
+        for case in modinfo.spread(modinfo.cases(name, torch.float32, True))
         for one in modinfo.begins_alike(case)
     ]
     assert faults == []

@@ -191,7 +191,7 @@ class TransformerEncoder(Module):
         super().__init__()
         self.layers = ModuleList([deepcopy(encoder_layer) for _ in range(num_layers)])
         self.num_layers = num_layers
-        self.register_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
@@ -217,7 +217,7 @@ class TransformerDecoder(Module):
         super().__init__()
         self.layers = ModuleList([deepcopy(decoder_layer) for _ in range(num_layers)])
         self.num_layers = num_layers
-        self.register_module("norm", norm)
+        self.norm = norm
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
