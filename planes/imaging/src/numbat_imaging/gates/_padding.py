@@ -13,7 +13,12 @@ from numbat_imaging.gates._small_phantoms import SIGNED, SMALL, made, read, stor
 from numbat_imaging.output.contact_sheet import grey_window
 from numbat_imaging.phantoms import Phantom
 from numbat_imaging.phantoms.reading import read_fault
-from numbat_imaging.phantoms.value_faults import raised, with_modality_lut, with_values
+from numbat_imaging.phantoms.value_faults import (
+    raised,
+    with_modality_lut,
+    with_values,
+    with_values_in,
+)
 from numbat_imaging.values.padding import padding_of
 from numbat_imaging.volume import square
 
@@ -94,6 +99,10 @@ def _applied(check: Check) -> None:
     slices = made(SMALL, raised(0, intercepts=(0, 10)), with_values(PixelPaddingValue=50))
     volume = read(slices)
     check.equal("mask beside applied values", volume.padding_mask(), stored(slices) == 50)
+    bare = read(made(SMALL, raised(0, intercepts=(0, 10))))
+    check.equal("no mask of applied values without padding", bare.padding_mask(), None)
+    shared = read(made(SMALL, with_values(PixelPaddingValue=50)))
+    check.equal("one range for all needs no mask of its own", shared.padded, None)
     table = made(SMALL, with_modality_lut(0, [9] * 192), with_values(PixelPaddingValue=50))
     check.equal("mask beside a table", read(table).padding_mask(), stored(table) == 50)
     tilted = made(
@@ -118,6 +127,15 @@ def _among_values(check: Check) -> None:
     (told,) = [found for found in volume.notices if found.code == "IMG-1512"]
     evidence = [told.fields[name] for name in ("low", "high", "lowest", "highest", "count")]
     check.equal("evidence of padding among values", evidence, [100, 100, 0, 10239, 1])
+    two = made(
+        SMALL,
+        with_values_in(0, PixelPaddingValue=10, PixelPaddingRangeLimit=12),
+        with_values_in(2, PixelPaddingValue=100, PixelPaddingRangeLimit=104),
+    )
+    (told,) = [found for found in read(two).notices if found.code == "IMG-1512"]
+    evidence = [told.fields[name] for name in ("low", "high", "lowest", "highest", "count")]
+    # Slices 0 and 2 store 0 to 47 and 96 to 143.
+    check.equal("evidence of two ranges of padding", evidence, [10, 104, 0, 143, 8])
     cases = (
         ("below all values", 0, 0, False),
         ("above all values", 191, 191, False),
