@@ -43,7 +43,7 @@ typedef float vec __attribute__((vector_size(V * 4)));
 
 INLINE vec load(const float *at) { vec found; memcpy(&found, at, sizeof found); return found; }
 INLINE void store(float *at, vec value) { memcpy(at, &value, sizeof value); }
-INLINE vec splat(float value) { vec found = {0}; return found + value; }
+INLINE vec splat(float value) { return value - (vec){0}; } /* exact for -0 too: one broadcast */
 
 /* A plan: what Python says once for each geometry (kernels/convolution.py, `_plan`). */
 typedef struct {
