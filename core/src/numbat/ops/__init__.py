@@ -10,12 +10,17 @@ from numbat.ops.distances import *
 from numbat.ops.division import *
 from numbat.ops.embedding import *
 from numbat.ops.exponential import *
+from numbat.ops.extremals import *
 from numbat.ops.extremes import *
+from numbat.ops.factorising import *
 from numbat.ops.fused import *
 from numbat.ops.indexing import *
 from numbat.ops.interpolation import *
 from numbat.ops.joining import *
+from numbat.ops.lengths import *
 from numbat.ops.matrix import *
+from numbat.ops.matrix_functions import *
+from numbat.ops.moments import *
 from numbat.ops.normalisation import *
 from numbat.ops.padding import *
 from numbat.ops.pointwise import *
