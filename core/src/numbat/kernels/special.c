@@ -164,7 +164,8 @@ static inline float s_erf_float(float x) {
     p = p * z + 1.128379167e+00f;
     float bell;
     const float far = 1.0f - 2.0f * v_tail(x * 1.41421356237f, &bell);
-    return fabsf(x) < 1.0f ? p * x : copysignf(far, x);
+    /* The tail takes NaN for a large number, the polynomial passes it on. */
+    return fabsf(x) >= 1.0f ? copysignf(far, x) : p * x;
 }
 
 #define OVER(name, type, expression)                                                              \
