@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Self
 
@@ -40,7 +40,8 @@ class _Numbered(Module):
         return self._modules[names[_position(index, len(names))]]
 
     def _of(self, held: dict[str, Any]) -> Any:
-        return type(self)(list(held.values()))
+        kind: Any = type(self)
+        return kind(list(held.values()))
 
     def __setitem__(self, index: Any, module: Module) -> None:
         names = self._names()
@@ -101,7 +102,7 @@ class Sequential(_Numbered):
 
     def forward(self, input: Any) -> Any:
         """The last module's result."""
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 
@@ -113,7 +114,7 @@ class Sequential(_Numbered):
         if all(name.isdigit() for name in self._names()):
             super()._renumber(held)
 
-    def __add__(self, other: Sequential) -> Sequential:
+    def __add__(self, other: Iterable[Module]) -> Sequential:
         return Sequential(*self, *other)
 
     def __iadd__(self, other: Iterable[Module]) -> Self:
@@ -374,13 +375,9 @@ class ParameterDict(Module):
         """The values."""
         return [self[key] for key in self._keys]
 
-    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(self, parameters: Any) -> None:
         """Adds values from a mapping or from pairs."""
-        pairs = (
-            parameters.items()
-            if isinstance(parameters, Mapping) or hasattr(parameters, "items")
-            else parameters
-        )
+        pairs = parameters.items() if hasattr(parameters, "items") else parameters
         for key, value in pairs:
             self[key] = value
 

@@ -93,14 +93,15 @@ class _ConvNd(Module):
         if self.padding == "valid":
             return [0] * (2 * self.axes)
         if self.padding == "same":
-            sides = []
+            sides: list[int] = []
             for dilation, kernel in zip(
                 reversed(self.dilation), reversed(self.kernel_size), strict=True
             ):
                 total = dilation * (kernel - 1)
                 sides += [total // 2, total - total // 2]
             return sides
-        return [one for width in reversed(self.padding) for one in (width, width)]
+        widths: tuple[int, ...] = tuple(self.padding)  # type: ignore[arg-type]
+        return [one for width in reversed(widths) for one in (width, width)]
 
     def _weight_shape(self) -> tuple[int, ...]:
         first, second = (
@@ -288,7 +289,7 @@ class _LazyConv(Lazy):
         super().__init__(0, out_channels, *args, **options)  # type: ignore[call-arg]
 
     def _make_parameters(self: Any, bias: bool, dtype: Any) -> None:
-        self.weight = UninitializedParameter(dtype=dtype)
+        self.register_parameter("weight", UninitializedParameter(dtype=dtype))
         self.register_parameter("bias", UninitializedParameter(dtype=dtype) if bias else None)
 
     def infer_sizes(self: Any, input: Tensor, output_size: Any = None) -> None:

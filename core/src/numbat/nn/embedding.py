@@ -59,7 +59,9 @@ class _Table(Module):
                 "CORE-0609", module=cls.__name__, shape=list(embeddings.shape), wanted="two axes"
             )
         rows, columns = embeddings.shape
-        return cls(rows, columns, _weight=embeddings, _freeze=freeze, **options)
+        kind: Any = cls
+        made: Self = kind(rows, columns, _weight=embeddings, _freeze=freeze, **options)
+        return made
 
 
 class Embedding(_Table):

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from numbat.nn.linear_loss import linear_cross_entropy as linear_cross_entropy
 from numbat.nn.multihead import multi_head_attention_forward as multi_head_attention_forward
 
 
