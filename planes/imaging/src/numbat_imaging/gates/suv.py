@@ -19,7 +19,7 @@ from numbat_imaging.phantoms.pet import PetScan, convert_pet, suv_of
 from numbat_imaging.phantoms.reading import read_fault
 from numbat_imaging.values.suv import suv
 from numbat_imaging.values.suv_inputs import SuvGiven
-from numbat_imaging.volume import read_series
+from numbat_imaging.volume import Volume, read_series
 
 #: SUV of the phantom 3600 s after the injection: 1.0 × 2^(3600/6586.2).
 _AFTER_AN_HOUR = 1.4606367462
@@ -124,6 +124,34 @@ def _kinds(check: Check) -> None:
     )
 
 
+def _spellings(check: Check, volume: Volume) -> None:
+    """Every unit that is read, whoever spells it."""
+
+    def named(unit: str, kind: str = "bw") -> Volume:
+        return suv(replace(volume, scale=replace(volume.scale, unit=unit)), kind)
+
+    for unit, factor in (
+        ("BQML", 1.0),
+        ("Bq/ml", 1.0),
+        ("Bq/mL", 1.0),
+        ("kBq/ml", 1e3),
+        ("kBq/mL", 1e3),
+    ):
+        required = expected(3600.0, bq_ml=factor * BQ_ML)
+        check_uptake(check, f"values in {unit}", named(unit), required)
+    for unit, kind in (
+        ("g/ml{SUVbw}", "bw"),
+        ("{SUVbw}g/ml", "bw"),
+        ("cm2/ml{SUVbsa}", "bsa"),
+        ("{SUVbsa}cm2/ml", "bsa"),
+        ("{SUVlbm(Janma)}g/ml", "lbm"),
+    ):
+        check_uptake(check, f"values in {unit} stay", named(unit, kind), BQ_ML)
+    for unit in ("{counts}", "MBq/ml", "g/ml", "g/ml{SUVlbm}"):
+        with check.refuses("IMG-1531", f"values in {unit}"):
+            named(unit)
+
+
 def _units(check: Check) -> None:
     check_uptake(
         check,
@@ -154,6 +182,7 @@ def _units(check: Check) -> None:
     with TemporaryDirectory() as folder:
         write_datasets(PetScan().slices(), folder)
         twice = suv(suv(read_series(folder), "lbm"))
+        _spellings(check, read_series(folder))
     check_uptake(check, "SUVbw of SUVlbm is SUVbw", twice, expected(3600.0))
     check.equal("its unit", twice.scale.unit, "g/ml{SUVbw}")
     for name, scan in (
