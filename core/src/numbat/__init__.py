@@ -13,7 +13,7 @@ from numbat.tensors import storage
 
 storage.install()
 
-from numbat import autograd, linalg, nn
+from numbat import autograd, fft, linalg, nn
 from numbat.autograd import (
     enable_grad,
     inference_mode,

@@ -4,8 +4,11 @@ from numbat.ops.activations import *
 from numbat.ops.attention import *
 from numbat.ops.bitwise import *
 from numbat.ops.casting import *
+from numbat.ops.class_losses import *
 from numbat.ops.comparison import *
 from numbat.ops.convolution import *
+from numbat.ops.counting import *
+from numbat.ops.cumulative import *
 from numbat.ops.distances import *
 from numbat.ops.division import *
 from numbat.ops.embedding import *
@@ -18,6 +21,7 @@ from numbat.ops.indexing import *
 from numbat.ops.interpolation import *
 from numbat.ops.joining import *
 from numbat.ops.lengths import *
+from numbat.ops.losses import *
 from numbat.ops.matrix import *
 from numbat.ops.matrix_functions import *
 from numbat.ops.moments import *
@@ -25,6 +29,7 @@ from numbat.ops.normalisation import *
 from numbat.ops.padding import *
 from numbat.ops.pointwise import *
 from numbat.ops.pooling import *
+from numbat.ops.quantiles import *
 from numbat.ops.rearranging import *
 from numbat.ops.rectifiers import *
 from numbat.ops.reductions import *
@@ -33,7 +38,9 @@ from numbat.ops.sampling import *
 from numbat.ops.selecting import *
 from numbat.ops.shaping import *
 from numbat.ops.softmax import *
+from numbat.ops.sorting import *
 from numbat.ops.special import *
+from numbat.ops.spectra import *
 from numbat.ops.summation import *
 from numbat.ops.trigonometric import *
 from numbat.ops.unfolding import *
