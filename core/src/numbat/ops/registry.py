@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from numbat.ops.placement import place
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -75,7 +77,7 @@ def operator(
     method: bool | Callable[..., Any] = True,
     in_place: bool | Callable[..., Any] = False,
 ) -> Callable[[F], F]:
-    """Declares a function an operator; the function itself is not changed.
+    """Declares a function an operator, and wraps it where autocast has a policy for it.
 
     Args:
         samples: a function of a numpy generator that yields `Sample`s, small ones (a gradient check
@@ -96,9 +98,11 @@ def operator(
         called = name or function.__name__
         if called in OPERATORS:
             raise AssertionError(f"two operators are called {called}")
+        # Operators that stand in a table of autocast are wrapped; the others stay as they are.
+        placed = place(called, function)
         OPERATORS[called] = Operator(
             called,
-            function,
+            placed,
             function.__module__.rpartition(".")[2],
             samples,
             differentiable,
@@ -108,6 +112,6 @@ def operator(
             method,
             in_place,
         )
-        return function
+        return placed
 
     return declare
