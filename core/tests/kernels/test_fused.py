@@ -78,7 +78,7 @@ def test_linear_cross_entropy(kind: Any, reduction: str, smoothing: float, biase
     target[::5] = -100
     given = [x, weight] if bias is None else [x, weight, bias]
     options = {"reduction": reduction, "label_smoothing": smoothing}
-    found = nb.linear_cross_entropy(x, weight, nb.tensor(target), bias, **options)
+    found = nb.linear_cross_entropy(x, weight, nb.tensor(target), linear_bias=bias, **options)
     parts = nb.cross_entropy(nb.linear(x, weight, bias), nb.tensor(target), **options)
     same(found, parts, given, 1e-4 if kind is np.float32 else 1e-10)
 

@@ -19,7 +19,9 @@ from numbat.kernels.blas import gemm
 from numbat.kernels.calling import address, kernel
 from numbat.kernels.pool import run
 from numbat.ops.activations import gelu, silu
+from numbat.ops.class_losses import cross_entropy
 from numbat.ops.mapping import widened
+from numbat.ops.matrix import linear
 from numbat.ops.normalisation import (
     _check_channels,
     _chosen,
@@ -189,72 +191,101 @@ def dropout_add_backward(node: Node, grad: Tensor) -> tuple[Tensor, Tensor]:
 def _sample_linear_cross_entropy(rng: np.random.Generator) -> Any:
     x, weight, bias = rng.normal(size=(4, 3)), rng.normal(size=(5, 3)), rng.normal(size=5)
     target = np.array([0, 4, -100, 2])
-    yield Sample((x, weight, target, bias))
+    yield Sample((x, weight, target), {"linear_bias": bias})
     yield Sample((x, weight, target), {"reduction": "sum", "label_smoothing": 0.1})
 
 
-@operator(_sample_linear_cross_entropy, torch=None, method=False, twice=False)
+@operator(
+    _sample_linear_cross_entropy,
+    torch="nn.functional.linear_cross_entropy",
+    method=False,
+    twice=False,
+)
 def linear_cross_entropy(
-    input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None = None, *, ignore_index: int = -100,
-    reduction: str = "mean", label_smoothing: float = 0.0,
+    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+    label_smoothing: float = 0.0, options: Any = None,
 ) -> Tensor:  # fmt: skip
-    """`cross_entropy(linear(input, weight, bias), target)` in chunks of 512 rows: the logits never exist whole.
+    """`cross_entropy(linear(input, ...), target)` in chunks of 512 rows: the logits never exist whole.
 
     The gradients are made in the forward pass, while a chunk's logits are at hand, where any is wanted.
 
     Args:
         input: (..., width).
-        weight: (classes, width).
-        target: (...), int64 classes, or `ignore_index`.
-        bias: (classes,).
-        ignore_index: the target that counts for nothing.
-        reduction: "mean" over the targets that count, or "sum".
+        linear_weight: (classes, width), or (classes, ..., width) for losses with further axes.
+        target: (...), classes; or probabilities (..., classes).
+        linear_bias: of the weight's shape without its last axis.
+        weight: (classes,), a factor for each class.
+        reduction: "mean", "sum" or "none".
+        ignore_index: a class that counts for nothing; -100 when left out.
         label_smoothing: the part of each target that is spread over all classes.
+        options: PyTorch's way to ask for chunks; they are taken in any case.
 
-    Raises CORE-0430 for another reduction, CORE-0433 where shapes do not fit, CORE-0240 for a target that is no
-    class, CORE-0312 where a second derivative is asked for.
+    Targets that are probabilities, further axes and "none" go by the two operators themselves.
+
+    Raises what `linear` and `cross_entropy` raise, CORE-0312 where a second derivative is asked for.
     """
-    if reduction not in ("mean", "sum"):
-        raise refuse(
-            "CORE-0430", operator="linear_cross_entropy", argument="reduction", given=str(reduction),
-            known=["mean", "sum"],
-        )  # fmt: skip
-    classes, width = weight.array.shape
-    if input.array.shape[-1:] != (width,) or target.array.shape != input.array.shape[:-1]:
-        raise refuse(
-            "CORE-0433",
-            operator="linear_cross_entropy",
-            shape=list(input.shape),
-            weight_shape=list(weight.shape),
+    ignored = -100 if ignore_index is None else ignore_index
+    shape, w = input.array.shape, linear_weight.array
+    chunked = (
+        reduction in ("mean", "sum")
+        and w.ndim == 2
+        and shape[-1:] == w.shape[1:]
+        and target.array.shape == shape[:-1]
+        and target.array.dtype.kind in "iu"
+        and (linear_bias is None or linear_bias.array.shape == w.shape[:1])
+        and (weight is None or weight.array.shape == w.shape[:1])
+        and 0 <= label_smoothing <= 1
+    )
+    if not chunked:
+        logits = _logits(input, linear_weight, linear_bias)
+        return cross_entropy(
+            logits, target, weight, None, ignored, None, reduction, label_smoothing
         )
     targets = np.ascontiguousarray(target.array.reshape(-1), np.int64)
-    counted = targets != ignore_index
-    if counted.any():
-        low, high = int(targets[counted].min()), int(targets[counted].max())
-        if low < 0 or high >= classes:
-            bad = low if low < 0 else high
-            raise refuse(
-                "CORE-0240", operator="linear_cross_entropy", index=bad, dim=1, extent=classes
-            )
-    inputs = present(input, weight, bias)
+    _check_classes(targets, ignored, w.shape[0])
+    inputs = present(input, linear_weight, linear_bias)
     wanted = MODE.recording and any(one.requires_grad for one in inputs)
-    divisor = float(counted.sum()) if reduction == "mean" else 1.0
     loss, gradients = _in_chunks(
-        input, weight, bias, targets, ignore_index, label_smoothing, divisor, wanted
-    )
+        input, linear_weight, linear_bias, weight, targets, ignored, label_smoothing,
+        mean=reduction == "mean", wanted=wanted,
+    )  # fmt: skip
     return record(
         loss.astype(input.array.dtype), linear_cross_entropy_backward, inputs, values=gradients
     )
 
 
+def _logits(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The linear layer, with the weight's further axes as those of the result."""
+    outer = weight.array.shape[:-1]
+    if len(outer) == 1:
+        return linear(input, weight, bias)
+    flat = weight.reshape((-1, weight.array.shape[-1]))
+    out = linear(input, flat, None if bias is None else bias.reshape((-1,)))
+    return out.reshape((*input.array.shape[:-1], *outer))
+
+
+def _check_classes(targets: Array, ignored: int, classes: int) -> None:
+    held = targets[targets != ignored]
+    if held.size:
+        low, high = int(held.min()), int(held.max())
+        if low < 0 or high >= classes:
+            bad = low if low < 0 else high
+            raise refuse(
+                "CORE-0240", operator="linear_cross_entropy", index=bad, dim=1, extent=classes
+            )
+
+
 def _in_chunks(
-    input: Tensor, weight: Tensor, bias: Tensor | None, targets: Array, ignored: int, smoothing: float,
-    divisor: float, wanted: bool,
+    input: Tensor, weight: Tensor, bias: Tensor | None, class_weight: Tensor | None, targets: Array,
+    ignored: int, smoothing: float, *, mean: bool, wanted: bool,
 ) -> tuple[Array, list[Array]]:  # fmt: skip
     """The loss, and the gradients of the input, the weight and the bias where they are wanted."""
     x = np.ascontiguousarray(widened(input.array)).reshape(targets.size, -1)
     w = np.ascontiguousarray(widened(weight.array))
     b = None if bias is None else widened(bias.array)
+    factors = None if class_weight is None else np.ascontiguousarray(class_weight.array, x.dtype)
+    divisor = _divisor(targets[targets != ignored], factors) if mean else 1.0
     classes = w.shape[0]
     for_x = np.empty_like(x) if wanted else None
     for_w = np.zeros_like(w) if wanted else None
@@ -270,18 +301,18 @@ def _in_chunks(
         if b is not None:
             chunk[...] = b
         gemm(rows, w.T, chunk, 1.0, 0.0 if b is None else 1.0)
-        loss, log_sum = losses(chunk, at, None, ignored, smoothing)
+        loss, log_sum = losses(chunk, at, factors, ignored, smoothing)
         total += float(loss.sum(dtype=np.float64))
         if for_x is None or for_w is None or for_b is None:
             continue
         slopes = scale[: len(rows)]
         if fast:
             softmax_kernels.cross_entropy_backward(
-                slopes, chunk, at, None, log_sum, ignored, smoothing, chunk
+                slopes, chunk, at, factors, log_sum, ignored, smoothing, chunk
             )
         else:
             chunk[...] = softmax_kernels.cross_entropy_backward_reference(
-                slopes, chunk, at, None, log_sum, ignored, smoothing
+                slopes, chunk, at, factors, log_sum, ignored, smoothing
             )
         gemm(chunk, w, for_x[start : start + ROWS])
         gemm(chunk.T, rows, for_w, 1.0, 1.0)
@@ -292,6 +323,13 @@ def _in_chunks(
         return loss_value, []
     gradients = [for_x.reshape(input.array.shape), for_w]
     return loss_value, gradients if b is None else [*gradients, for_b.astype(x.dtype)]
+
+
+def _divisor(targets: Array, factors: Array | None) -> float:
+    """The sum of the factors of the targets that count."""
+    if factors is None:
+        return float(targets.size)
+    return float(factors[targets].sum(dtype=np.float64))
 
 
 def linear_cross_entropy_backward(node: Node, grad: Tensor) -> tuple[Tensor | None, ...]:
