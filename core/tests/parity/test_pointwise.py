@@ -15,7 +15,6 @@ import opinfo
 import numbat as nb
 from numbat.ops.registry import OPERATORS
 
-
 FAMILIES = (
     "pointwise", "division", "exponential", "trigonometric", "rounding", "extremes", "comparison",
     "bitwise", "special",
@@ -163,7 +162,9 @@ WHOLE = ["int8", "int16", "int32", "int64", "uint8"]
 )  # fmt: skip
 def test_whole_numbers_at_their_limits(name: str, kind: str) -> None:
     limits = np.iinfo(kind)
-    values = sorted({0, 1, 2, 3, 7, 8, limits.max, limits.max - 1, limits.min, limits.min + 1, -1, -2, -5})
+    values = sorted(
+        {0, 1, 2, 3, 7, 8, limits.max, limits.max - 1, limits.min, limits.min + 1, -1, -2, -5}
+    )
     values = [one for one in values if limits.min <= one <= limits.max]
     pairs = [
         (a, b) for a, b in itertools.product(values, values)

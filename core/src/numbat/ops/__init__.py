@@ -8,6 +8,7 @@ from numbat.ops.class_losses import *
 from numbat.ops.comparison import *
 from numbat.ops.convolution import *
 from numbat.ops.counting import *
+from numbat.ops.ctc import *
 from numbat.ops.cumulative import *
 from numbat.ops.distances import *
 from numbat.ops.division import *

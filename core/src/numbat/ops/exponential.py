@@ -18,8 +18,24 @@ from numbat.tensors.tensor import Array, Tensor, wrap
 from numbat_registries import refuse
 
 __all__ = [
-    "exp", "exp2", "expm1", "float_power", "log", "log10", "log1p", "log2", "logaddexp",
-    "logaddexp2", "logit", "pow", "reciprocal", "rsqrt", "sigmoid", "sqrt", "square", "tanh",
+    "exp",
+    "exp2",
+    "expm1",
+    "float_power",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logit",
+    "pow",
+    "reciprocal",
+    "rsqrt",
+    "sigmoid",
+    "sqrt",
+    "square",
+    "tanh",
     "xlogy",
 ]  # fmt: skip
 
@@ -204,7 +220,9 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
     def computed(array: Array) -> Any:
         if eps is not None:
-            array = np.clip(array, array.dtype.type(eps), array.dtype.type(1) - array.dtype.type(eps))
+            array = np.clip(
+                array, array.dtype.type(eps), array.dtype.type(1) - array.dtype.type(eps)
+            )
         return np.log(array / (1 - array))
 
     return record(mapped(computed, x.array), logit_backward, (x,), (x,), eps)

@@ -58,27 +58,41 @@ def check_choice(operator: str, shape: tuple[int, ...], axes: tuple[int, ...]) -
         raise refuse("CORE-0221", operator=operator, shape=list(shape), dims=list(axes))
 
 
-def _extreme(name: str, ufunc: Any, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+def _extreme(
+    name: str, ufunc: Any, input: Tensor, dim: Any, keepdim: bool, nan: bool = False
+) -> Tensor:
     array = input.array
     axes = axes_of(dim, array.ndim, name)
     check_choice(name, array.shape, axes)
     found = ufunc.reduce(array, axes, None, None, keepdim)
-    return record(found, _extreme_backward, (input,), (input,), axes, keep_result=True)
+    return record(found, _extreme_backward, (input,), (input,), (axes, nan), keep_result=True)
 
 
 def _extreme_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     (x,) = node.unpack()
-    return (shared_among(grad, x.array, node.unpack_result().array, node.values),)
+    axes, nan = node.values
+    return (shared_among(grad, x.array, node.unpack_result().array, axes, nan),)
 
 
-def shared_among(grad: Tensor, x: Array, extreme: Array, axes: tuple[int, ...]) -> Tensor:
-    """The gradient of an extreme, in even shares to all elements that are equal to it."""
+def shared_among(
+    grad: Tensor, x: Array, extreme: Array, axes: tuple[int, ...], nan: bool
+) -> Tensor:
+    """The gradient of an extreme, in even shares to all elements that are equal to it.
+
+    Where it is NaN the elements that are NaN share it, or all get NaN, as PyTorch has it for the
+    operator at hand (`nan`).
+    """
     kept = extreme.reshape(kept_shape(x.shape, axes))
     mask = np.asarray(x == kept)
-    if np.isnan(kept.astype(np.float64) if is_half(kept.dtype) else kept).any():
-        mask = mask | np.isnan(x)
+    if nan:
+        mask = mask | ((kept != kept) & (x != x))
     count = np.add.reduce(mask, axes, np.float64, None, True)
     return weighted(spread(grad, x.shape, axes), mask / count)
+
+
+def _sample_both(rng: np.random.Generator) -> Any:
+    yield Sample((grid(rng, 2, 3),))
+    yield Sample((grid(rng, 2, 3),), {"dim": 1, "keepdim": True})
 
 
 @operator(_sample_axes)
@@ -99,7 +113,7 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _extreme("amin", np.minimum, input, dim, keepdim)
 
 
-@operator(_sample_axis)
+@operator(_sample_both)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Bounds:
     """The smallest and the largest elements over an axis, or over all.
 
@@ -160,7 +174,12 @@ def chosen(
     if input.array.ndim and not keepdim:
         array, shown = array.squeeze(axis), places.squeeze(axis)
     outs = record_many(
-        (array, shown), chosen_backward, (input,), (), (places, axis, input.array.shape), (True, False)
+        (array, shown),
+        chosen_backward,
+        (input,),
+        (),
+        (places, axis, input.array.shape),
+        (True, False),
     )
     return Chosen(*outs)
 
@@ -178,7 +197,7 @@ def _max_or_min(
     import numbat.ops.extremes as extremes
 
     if dim is None:
-        return _extreme(name, ufunc, input, None, False)
+        return _extreme(name, ufunc, input, None, False, True)
     if isinstance(dim, Tensor):
         return getattr(extremes, pairwise)(input, dim)
     axis = axis_of(dim, input.array.ndim, name)

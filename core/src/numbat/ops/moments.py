@@ -191,5 +191,3 @@ def corrcoef(input: Tensor) -> Tensor:
     scale = c.diagonal().sqrt()
     result = c / reshape(scale, (-1, 1)) / reshape(scale, (1, -1))
     return result.clamp(-1, 1)
-
-

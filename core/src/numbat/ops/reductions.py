@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numbat.autograd.tape import Node, record
-from numbat.ops.mapping import is_half, weighted, widened
+from numbat.ops.mapping import is_half, widened
 from numbat.ops.registry import Sample, operator
 from numbat.ops.viewing import axis_of, expand, reshape
 from numbat.tensors import dtypes
@@ -127,8 +127,18 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     """The sum over axes of what is not NaN."""
     if not input.dtype.is_floating_point:
         return sum(input, dim, keepdim, dtype=dtype)
-    held = ~np.isnan(input.array)
-    return sum(weighted(input, np.asarray(held)), dim, keepdim, dtype=dtype)
+    array = input.array
+    axes = axes_of(dim, array.ndim, "nansum")
+    held = np.asarray(~np.isnan(array))
+    total = accumulated(
+        np.where(held, array, np.zeros((), array.dtype)), axes, keepdim, sum_dtype(input, dtype)
+    )
+    return record(total, nansum_backward, (input,), values=(array.shape, axes, held))
+
+
+def nansum_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
+    shape, axes, held = node.values
+    return (spread(grad, shape, axes) * wrap(held),)
 
 
 @operator(reductions)
@@ -269,9 +279,4 @@ def logsumexp_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     (x,) = node.unpack()
     shape, axes = x.array.shape, node.values
     result = spread(node.unpack_result(), shape, axes)
-    # An infinite maximum holds its place alone: inf - inf is taken for zero, as in PyTorch.
-    gap = x - result
-    same = np.isinf(x.array) & (x.array == result.array)
-    if same.any():
-        gap = weighted(gap, ~same)
-    return (spread(grad, shape, axes) * gap.exp(),)
+    return (spread(grad, shape, axes) * (x - result).exp(),)

@@ -164,9 +164,7 @@ def _sample_atan2(rng: np.random.Generator) -> Any:
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the point (other, input), in radians from -pi to pi."""
     x, y = floating_operands(input, other)
-    return record(
-        mapped_all("atan2", np.arctan2, x.array, y.array), atan2_backward, (x, y), (x, y)
-    )
+    return record(mapped_all("atan2", np.arctan2, x.array, y.array), atan2_backward, (x, y), (x, y))
 
 
 def atan2_backward(node: Node, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -229,5 +227,3 @@ def sinc_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     squared = mul(turned, x)
     slope = div(sub(mul(turned, cos(turned)), sin(turned)), squared)
     return (weighted(mul(grad, slope), squared.array != 0),)
-
-
