@@ -420,7 +420,7 @@ def forward_reference(
     split = weight.reshape(groups, outs // groups, *weight.shape[1:])
     for cell, seen in _cells(window, kernel, space):
         part = padded[seen]
-        part = part.reshape(*part.shape[:-1], groups, -1)
+        part = part.reshape(*part.shape[:-1], groups, x.shape[-1] // groups)
         out += _grouped(part, split[(..., *cell)].swapaxes(1, 2))
     return out.reshape(*out.shape[:-2], outs)
 
@@ -432,7 +432,8 @@ def _grouped(x: Array, weight: Array) -> Array:
         return np.asarray(np.matmul(x[..., 0, :], weight[0]))[..., None, :]
     if ins == 1 and outs == 1:
         return np.asarray(x * weight[:, 0])
-    flat = np.matmul(x.reshape(-1, groups, ins).swapaxes(0, 1), weight).swapaxes(0, 1)
+    rows = x.reshape(int(np.prod(x.shape[:-2])), groups, ins).swapaxes(0, 1)
+    flat = np.matmul(rows, weight).swapaxes(0, 1)
     return flat.reshape(*x.shape[:-1], outs)
 
 
@@ -452,7 +453,7 @@ def input_gradient_reference(
     if bias is not None:
         padded += bias
     split = weight.reshape(groups, outs // groups, *weight.shape[1:])
-    given = grad.reshape(*grad.shape[:-1], groups, -1)
+    given = grad.reshape(*grad.shape[:-1], groups, outs // groups)
     for cell, seen in _cells(window, kernel, grad.shape[1:-1]):
         part = padded[seen]
         part += _grouped(given, split[(..., *cell)]).reshape(part.shape)
@@ -469,9 +470,10 @@ def weight_gradient_reference(
     groups, space = window.groups, grad.shape[1:-1]
     outs, ins = grad.shape[-1] // groups, x.shape[-1] // groups
     padded = _padded(x, window, kernel, space)
-    given = grad.reshape(-1, groups, outs).transpose(1, 2, 0)
+    count = int(np.prod(grad.shape[:-1]))
+    given = grad.reshape(count, groups, outs).transpose(1, 2, 0)
     found = np.empty((groups, outs, ins, *kernel), grad.dtype)
     for cell, seen in _cells(window, kernel, space):
-        part = padded[seen].reshape(-1, groups, ins).transpose(1, 0, 2)
+        part = padded[seen].reshape(count, groups, ins).transpose(1, 0, 2)
         found[(..., *cell)] = np.matmul(given, part)
     return found.reshape(groups * outs, ins, *kernel)

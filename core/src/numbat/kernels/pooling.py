@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from numbat.kernels.calling import address, kernel
+from numbat.kernels.pool import run
 from numbat.tensors.tensor import Array
+
+_greatest_kernel = kernel("nb_max_pool", "PPPPPPPll")
+_back_kernel = kernel("nb_max_pool_back", "PPPlllll")
+_BLOCK = 32
+_WORK = 1 << 16
+"""Cells read that are worth a piece of their own."""
+_ALONE = np.zeros((1, 1), np.int64)
+"""The one window of an axis that is not there."""
 
 
 @lru_cache(maxsize=512)
@@ -41,7 +51,24 @@ def greatest(x: Array, windows: tuple[Array, ...]) -> tuple[Array, Array]:
 
     A NaN is greater than every number, as in PyTorch; of equal values the first is taken.
     """
-    return greatest_reference(x, windows)
+    if x.dtype != np.float32 or x[0, ..., 0].size >= 1 << 31 or not x.size:
+        return greatest_reference(x, windows)
+    outs = [len(one) for one in windows]
+    best = np.empty((x.shape[0], *outs, x.shape[-1]), np.float32)
+    index = np.empty(best.shape, np.int32)
+    lead = 3 - len(windows)
+    at = [_ALONE] * lead + list(windows)
+    shape = np.array(
+        [1] * lead + list(x.shape[1:-1]) + [len(one) for one in at]
+        + [one.shape[1] for one in at] + [x.shape[-1]], np.int64,
+    )  # fmt: skip
+    args = (
+        address(x), address(best), address(index), *map(address, at), address(shape),
+    )  # fmt: skip
+    rows = x.shape[0] * len(at[0]) * len(at[1])
+    work = len(at[2]) * x.shape[-1] * int(np.prod(shape[6:9]))
+    run(_greatest_kernel, args, rows, max(1, _WORK // max(work, 1)))
+    return best, index
 
 
 def greatest_reference(x: Array, windows: tuple[Array, ...]) -> tuple[Array, Array]:
@@ -68,7 +95,15 @@ def greatest_reference(x: Array, windows: tuple[Array, ...]) -> tuple[Array, Arr
 
 def laid_back(grad: Array, index: Array, space: tuple[int, ...]) -> Array:
     """Zeros `(N, *space, C)` with each value of `grad` `(N, *out, C)` added at its place."""
-    return laid_back_reference(grad, index, space)
+    if grad.dtype != np.float32 or index.dtype != np.int32 or not grad.size:
+        return laid_back_reference(grad, index, space)
+    batch, channels = grad.shape[0], grad.shape[-1]
+    out = np.empty((batch, *space, channels), np.float32)
+    outs, cells = int(np.prod(grad.shape[1:-1])), int(np.prod(space))
+    units = batch * -(-channels // _BLOCK)
+    args = (address(grad), address(index), address(out), outs, cells, channels)
+    run(_back_kernel, args, units, max(1, _WORK // ((outs + cells) * min(channels, _BLOCK))))
+    return out
 
 
 def laid_back_reference(grad: Array, index: Array, space: tuple[int, ...]) -> Array:
@@ -76,8 +111,9 @@ def laid_back_reference(grad: Array, index: Array, space: tuple[int, ...]) -> Ar
     batch, channels = grad.shape[0], grad.shape[-1]
     cells = int(np.prod(space))
     flat = _flat(index, batch, cells, channels)
+    held = index >= 0  # A window without a cell inside has no place.
     sums = np.bincount(
-        flat.reshape(-1), grad.reshape(-1).astype(np.float64), minlength=batch * cells * channels
+        flat[held], grad[held].astype(np.float64), minlength=batch * cells * channels
     )
     return sums.astype(grad.dtype).reshape(batch, *space, channels)
 

@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from numbat.kernels.calling import address, kernel
+from numbat.kernels.pool import run
 from numbat.tensors.tensor import Array
+
+_resample_kernel = kernel("nb_resample", "PPPPPlllll")
+_WORK = 1 << 16
+"""Cells read that are worth a piece of their own."""
 
 
 class Table:
@@ -61,6 +67,11 @@ class Table:
         return found
 
     @cached_property
+    def single(self) -> Array | None:
+        """The weights in float32."""
+        return None if self.weights is None else self.weights.astype(np.float32)
+
+    @cached_property
     def is_identity(self) -> bool:
         """Whether it changes nothing."""
         return (
@@ -89,7 +100,21 @@ def resample(x: Array, tables: tuple[Table, ...]) -> Array:
 
 def along_axis(x: Array, axis: int, table: Table) -> Array:
     """`x` with one axis replaced by the table's sums."""
-    return along_axis_reference(x, axis, table)
+    if x.dtype != np.float32 or not x.flags.c_contiguous or not x.size or not len(table.places):
+        return along_axis_reference(x, axis, table)
+    out = np.empty((*x.shape[:axis], table.rows, *x.shape[axis + 1 :]), np.float32)
+    inner = 1
+    for extent in x.shape[axis + 1 :]:
+        inner *= extent
+    weights = table.single
+    args = (
+        address(x), address(out), address(table.starts), address(table.places),
+        None if weights is None else address(weights), table.rows, table.extent, inner,
+    )  # fmt: skip
+    rows = out.size // max(inner, 1)
+    work = inner * max(len(table.places) // max(table.rows, 1), 1)
+    run(_resample_kernel, args, rows, max(1, _WORK // work))
+    return out
 
 
 def along_axis_reference(x: Array, axis: int, table: Table) -> Array:
@@ -108,11 +133,11 @@ def along_axis_reference(x: Array, axis: int, table: Table) -> Array:
             out = part
             continue
         if out is None:
-            out = np.zeros(x.shape[:axis] + (table.rows,) + x.shape[axis + 1 :], x.dtype)
+            out = np.zeros((*x.shape[:axis], table.rows, *x.shape[axis + 1 :]), x.dtype)
         if rows.all():
             out += part
         else:
             out[(slice(None),) * axis + (rows,)] += part
     if out is None:
-        out = np.zeros(x.shape[:axis] + (table.rows,) + x.shape[axis + 1 :], x.dtype)
+        out = np.zeros((*x.shape[:axis], table.rows, *x.shape[axis + 1 :]), x.dtype)
     return np.asarray(out)
