@@ -63,6 +63,19 @@ def layer_like(layer: Any) -> Any:
     return made.to(getattr(nb, str(layer.linear1.weight.dtype).removeprefix("torch.")))
 
 
+def as_leaves(value: Any) -> Any:
+    """torch's argument with leaves for its tensors; one may have been computed from another."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, PackedSequence):
+        return value._replace(data=as_leaves(value.data))
+    if type(value) in (list, tuple):
+        return type(value)(as_leaves(one) for one in value)
+    if isinstance(value, dict):
+        return {key: as_leaves(one) for key, one in value.items()}
+    return value
+
+
 @dataclass
 class Case:
     """One set of arguments of one module."""
@@ -89,8 +102,8 @@ def cases(name: str, dtype: torch.dtype, training: bool) -> Iterator[Case]:
         if called is None:
             continue
         shown = f"{number} {sample.desc}: {name}{made.args}{made.kwargs}"[:200]
-        yield Case(name, tuple(made.args), dict(made.kwargs), tuple(called.args),
-                   dict(called.kwargs), shown)  # fmt: skip
+        args, keywords = as_leaves(tuple(called.args)), as_leaves(dict(called.kwargs))
+        yield Case(name, tuple(made.args), dict(made.kwargs), args, keywords, shown)
 
 
 def spread(found: Iterator[Case], limit: int = 24) -> list[Case]:
