@@ -146,3 +146,48 @@ def test_focal_loss_is_torchvisions_formula() -> None:
     torch.testing.assert_close(
         to_torch(nb.sigmoid_focal_loss(tensor_of(x), tensor_of(t))), expected
     )
+
+
+def test_ctc_values_over_torchs_samples() -> None:
+    tally = compare("ctc_loss", dtypes=(torch.float32, torch.float64), gradients=False)
+    assert not tally.faults, tally.faults[:3]
+    assert tally.compared
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("zero_infinity", [False, True])
+@pytest.mark.parametrize("flat", [False, True])
+def test_ctc_through_log_softmax(reduction: str, zero_infinity: bool, flat: bool) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(9, 4, 6, dtype=torch.float64)
+    targets = torch.tensor([[1, 1, 2, 2], [3, 4, 5, 1], [1, 0, 0, 0], [0, 0, 0, 0]])
+    inputs, lengths = torch.tensor([9, 7, 5, 3]), torch.tensor([4, 4, 1, 0])
+    if zero_infinity:
+        inputs[0] = 5  # two repeats need six steps: no alignment
+    if flat:
+        targets = torch.cat([row[:length] for row, length in zip(targets, lengths, strict=True)])
+    theirs, mine = x.clone().requires_grad_(), tensor_of(x)
+    mine.requires_grad = True
+    options = {"reduction": reduction, "zero_infinity": zero_infinity}
+    expected = torch.nn.functional.ctc_loss(
+        theirs.log_softmax(2), targets, inputs, lengths, **options
+    )
+    found = nb.ctc_loss(
+        nb.log_softmax(mine, 2),
+        tensor_of(targets),
+        tensor_of(inputs),
+        tensor_of(lengths),
+        **options,
+    )
+    torch.testing.assert_close(to_torch(found), expected.detach())
+    expected.sum().backward()
+    found.sum().backward()
+    torch.testing.assert_close(to_torch(mine.grad), theirs.grad)
+
+
+def test_ctc_without_an_alignment_is_infinite() -> None:
+    x = torch.randn(2, 1, 4).log_softmax(2)
+    given = (torch.tensor([[1, 1]]), torch.tensor([2]), torch.tensor([2]))
+    expected = torch.nn.functional.ctc_loss(x, *given, reduction="none")
+    found = nb.ctc_loss(tensor_of(x), *[tensor_of(one) for one in given], reduction="none")
+    assert torch.equal(to_torch(found), expected)
