@@ -245,7 +245,7 @@ class Tensor:
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), np.ascontiguousarray(self.array), self.wants_grad))
+        return (_rebuild, (type(self), np.array(self.array, order="C"), self.wants_grad))
 
     if TYPE_CHECKING:
 
