@@ -176,3 +176,33 @@ def from_dlpack(x: Any, *, device: Any = None, copy: bool | None = None) -> Tens
         dtypes.from_numpy_dtype(array.dtype)
         return wrap(array.copy())
     return from_numpy(array)
+
+
+# -- The array API standard -----------------------------------------------------------------------
+
+
+def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The module of functions over tensors that the array API standard asks for.
+
+    Raises CORE-0115 for a version that it does not follow.
+    """
+    import numbat.array_api as namespace
+
+    known = ("2021.12", "2022.12", "2023.12", "2024.12")
+    if api_version is not None and api_version not in known:
+        raise refuse(
+            "CORE-0115", protocol="__array_namespace__",
+            because=f"version {api_version} of the standard is not followed",
+        )  # fmt: skip
+    return namespace
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor itself: its memory is the CPU's.
+
+    Raises CORE-0104 for another device, CORE-0115 for a stream.
+    """
+    check_device(device)
+    if stream is not None:
+        raise refuse("CORE-0115", protocol="to_device", because="memory of the CPU has no stream")
+    return self

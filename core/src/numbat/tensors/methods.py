@@ -167,6 +167,7 @@ def _attach() -> None:
         "H": property(shaping.hermitian), "mH": property(shaping.matrix_transpose),
         "__repr__": printing.shown, "numpy": interchange.to_numpy, "cpu": interchange.cpu,
         "__array__": interchange.as_array, "__buffer__": interchange.as_buffer,
+        "__array_namespace__": interchange.array_namespace, "to_device": interchange.to_device,
         "__dlpack__": interchange.to_dlpack, "__dlpack_device__": interchange.dlpack_device,
     }  # fmt: skip
     for name, function in extra.items():
