@@ -32,6 +32,7 @@ from numbat.ops import (
     cosine_embedding_loss,
     cosine_similarity,
     cross_entropy,
+    ctc_loss,
     dice_loss,
     dropout,
     dropout1d,
@@ -42,6 +43,8 @@ from numbat.ops import (
     embedding_bag,
     feature_alpha_dropout,
     fold,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
     gaussian_nll_loss,
     gelu,
     glu,
@@ -124,9 +127,11 @@ __all__ = [
     "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d",
     "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dice_loss", "dropout",
-    "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding", "embedding_bag",
-    "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
+    "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dice_loss",
+    "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_", "embedding",
+    "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
     "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "hardtanh_", "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div",
     "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear", "linear_cross_entropy",
@@ -216,3 +221,13 @@ def adaptive_max_pool2d_with_indices(*args: Any, **keywords: Any) -> Any:
 def adaptive_max_pool3d_with_indices(*args: Any, **keywords: Any) -> Any:
     """`adaptive_max_pool3d`, and the places of the maxima."""
     return adaptive_max_pool3d(*args, **{**keywords, "return_indices": True})
+
+
+def fractional_max_pool2d_with_indices(*args: Any, **keywords: Any) -> Any:
+    """`fractional_max_pool2d`, and the places of the maxima."""
+    return fractional_max_pool2d(*args, **{**keywords, "return_indices": True})
+
+
+def fractional_max_pool3d_with_indices(*args: Any, **keywords: Any) -> Any:
+    """`fractional_max_pool3d`, and the places of the maxima."""
+    return fractional_max_pool3d(*args, **{**keywords, "return_indices": True})

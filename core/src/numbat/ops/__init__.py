@@ -17,6 +17,7 @@ from numbat.ops.exponential import *
 from numbat.ops.extremals import *
 from numbat.ops.extremes import *
 from numbat.ops.factorising import *
+from numbat.ops.fractional import *
 from numbat.ops.fused import *
 from numbat.ops.indexing import *
 from numbat.ops.interpolation import *
