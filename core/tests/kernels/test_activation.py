@@ -1,4 +1,5 @@
-"""Every activation kernel against its numpy reference in float64: odd sizes, layouts, NaN and inf, threads."""
+"""Every activation kernel against its numpy reference in float64: odd sizes, layouts, NaN and inf,
+threads."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from numbat.kernels.pool import get_num_threads, set_num_threads
 from numbat.ops import activations, rectifiers
 
 PARAMETERS: dict[str, tuple[float, ...]] = {
-    "SOFTPLUS": (2.0, 20.0), "ELU": (1.5, 1.25, 0.75), "LEAKY_RELU": (0.25,), "HARDTANH": (-1.0, 2.0),
+    "SOFTPLUS": (2.0, 20.0), "ELU": (1.5, 1.25, 0.75), "LEAKY_RELU": (0.25,), "HARDTANH": (-1.0,
+    2.0),
     "HARDSHRINK": (0.5,), "SOFTSHRINK": (0.5,), "THRESHOLD": (0.5, 20.0),
 }  # fmt: skip
 FUNCTIONS = {

@@ -1,4 +1,5 @@
-"""The optimiser kernels, each held to its numpy reference, to itself array by array, and over threads."""
+"""The optimiser kernels, each held to its numpy reference, to itself array by array, and over
+threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Activation functions against torch, over its own sample inputs, special values and memory layouts."""
+"""Activation functions against torch, over its own sample inputs, special values and memory
+layouts."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SMOOTH = [
     "tanhshrink",
 ]
 KINKED = [
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "prelu", "relu", "relu6", "softshrink",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "prelu", "relu", "relu6",
+    "softshrink",
     "threshold",
 ]  # fmt: skip
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -35,12 +37,14 @@ def test_torchs_samples(name: str) -> None:
     # torch multiplies by a sixth in single precision, also for float64.
     tally = compare(name, dtypes=DTYPES, scale=200 if name == "hardsigmoid" else 1)
     assert not tally.faults, tally.faults[:3]
-    assert tally.compared and tally.gradients
+    assert tally.compared
+    assert tally.gradients
 
 
 EXTRA = {"threshold": (0.5, 2.0), "glu": (0,)}
 SPECIAL = [
-    0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, 20.0, -20.0, 50.0, -50.0, 1e-8, -1e-8, 1e30, -1e30,
+    0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 6.0, 20.0, -20.0, 50.0, -50.0, 1e-8, -1e-8, 1e30,
+    -1e30,
     float("inf"), float("-inf"), float("nan"),
 ]  # fmt: skip
 

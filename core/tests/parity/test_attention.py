@@ -15,11 +15,12 @@ sdpa = torch.nn.functional.scaled_dot_product_attention
 
 
 def test_torchs_samples() -> None:
-    # Dropout draws in torch's fused paths are not those of its own dropout. In half types torch rounds the
-    # weights too.
+    # Dropout draws in torch's fused paths are not those of its own dropout. In half types torch
+    # rounds the weights too.
     for dtype in DTYPES:
         tally = compare(
-            "scaled_dot_product_attention", dtypes=(dtype,), limit=200, scale=4 if dtype.itemsize == 2 else 1,
+            "scaled_dot_product_attention", dtypes=(dtype,), limit=200,
+            scale=4 if dtype.itemsize == 2 else 1,
             skip=lambda sample, dtype: sample.kwargs.get("dropout_p", 0) > 0,
         )  # fmt: skip
         assert not tally.faults, tally.faults[:3]

@@ -1,4 +1,5 @@
-"""Normalisation against torch: its own sample inputs, running statistics, layouts and mixed types."""
+"""Normalisation against torch: its own sample inputs, running statistics, layouts and mixed
+types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An activation function as the engine calls it: a kernel of `activation.c` and its numpy reference."""
+"""An activation function as the engine calls it: a kernel of `activation.c` and its numpy
+reference."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ _NONE = (0.0, 0.0, 0.0)
 class Activation:
     """f(x) and grad * f'(x), element by element.
 
-    The kernel takes float32 without gaps in memory (in any order of axes), the reference everything else;
-    float16 and bfloat16 are computed in float32 and rounded once.
+    The kernel takes float32 without gaps in memory (in any order of axes), the reference everything
+    else; float16 and bfloat16 are computed in float32 and rounded once.
 
     Attributes:
         value: the reference of f, over an array and the function's parameters.
         slope: the reference of f', likewise.
-        selects: the slope is a choice, so that where it is zero no gradient passes, not even an infinite one.
+        selects: the slope is a choice, so that where it is zero no gradient passes, not even an
+            infinite one.
     """
 
     def __init__(

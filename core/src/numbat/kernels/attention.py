@@ -43,7 +43,8 @@ AVAILABLE = _GEMM is not None
 
 
 def readable(array: Array) -> bool:
-    """Whether the kernels read the array as it is: float32, rows without gaps, no repeated or turned rows."""
+    """Whether the kernels read the array as it is: float32, rows without gaps, no repeated or
+    turned rows."""
     item = array.itemsize
     return (
         array.dtype == np.float32
@@ -91,17 +92,19 @@ def _problem(
 
 
 def forward(
-    query: Array, key: Array, value: Array, mask: Array | None, *, causal: bool, scale: float
+    arrays: tuple[Array, Array, Array], mask: Array | None, *, causal: bool, scale: float
 ) -> tuple[Array, Array]:
     """softmax(scale Q K^T + mask) V, and the logarithms of the sums of exponentials of its rows.
 
     Args:
-        query: (batches, heads, rows, width); all arrays as `readable` wants them.
-        key, value: (batches, heads / share, key rows, width of key or value).
-        mask: added to the scores; it broadcasts by strides of zero to (batches, heads, rows, key rows).
+        arrays: query (batches, heads, rows, width), then key and value (batches, heads / share, key
+            rows, width of key or value); all as `readable` wants them.
+        mask: added to the scores; it broadcasts by strides of zero to (batches, heads, rows, key
+            rows).
         causal: row i sees the keys up to i.
         scale: the factor of the scores.
     """
+    query, key, value = arrays
     batches, heads, rows, _ = query.shape
     out = _by_rows((batches, heads, rows, value.shape[3]))
     log_sums = np.empty((batches, heads, rows), np.float32)
@@ -125,11 +128,13 @@ def _grain(floats: int) -> int:
 
 
 def backward(
-    grad: Array, query: Array, key: Array, value: Array, mask: Array | None, out: Array, log_sums: Array, *,
-    causal: bool, scale: float,
+    grad: Array, arrays: tuple[Array, Array, Array], mask: Array | None, out: Array,
+    log_sums: Array,
+    *, causal: bool, scale: float,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The gradients of query, key and value; arguments as in `forward`, and what it gave."""
-    batches, heads, rows, _ = query.shape
+    query, key, value = arrays
+    batches, _, rows, _ = query.shape
     for_query = _by_rows(query.shape)
     for_key, for_value = _by_rows(key.shape, zeros=True), _by_rows(value.shape, zeros=True)
     problem = _problem(query, key, value, mask, causal, scale)

@@ -1,7 +1,8 @@
-"""The matrix products of numpy's own OpenBLAS, called with strides and sums that `np.matmul` has no words for.
+"""The matrix products of numpy's own OpenBLAS, called with strides and sums that `np.matmul` has no
+words for.
 
-numpy's wheels bundle OpenBLAS under private names. Where it is not found (another BLAS, a numpy of a
-distribution), `GEMM` is None and callers go by `np.matmul`; nothing but speed depends on it.
+numpy's wheels bundle OpenBLAS under private names. Where it is not found (another BLAS, a numpy of
+a distribution), `GEMM` is None and callers go by `np.matmul`; nothing but speed depends on it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +42,8 @@ def _gemm(library: Any, name: str, whole: Any, real: Any) -> Any:
     function = library[name]
     enum, address = ctypes.c_int, ctypes.c_void_p
     function.argtypes = [
-        enum, enum, enum, whole, whole, whole, real, address, whole, address, whole, real, address, whole,
+        enum, enum, enum, whole, whole, whole, real, address, whole, address, whole, real, address,
+        whole,
     ]  # fmt: skip
     function.restype = None
     return functools.partial(function, _ROW_MAJOR)
@@ -48,8 +51,9 @@ def _gemm(library: Any, name: str, whole: Any, real: Any) -> Any:
 
 _LIBRARY = _found()
 GEMM: dict[str, Any] = {}
-"""By letter of type (`f`, `d`): `gemm(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)` over addresses
-of matrices by rows; `ta` and `tb` are `PLAIN` or `TRANSPOSED`. Empty where OpenBLAS was not found."""
+"""By letter of type (`f`, `d`): `gemm(ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc)` over
+addresses of matrices by rows; `ta` and `tb` are `PLAIN` or `TRANSPOSED`. Empty where OpenBLAS was
+not found."""
 PLAIN, TRANSPOSED = _PLAIN, _TRANSPOSED
 
 if _LIBRARY is not None:
@@ -69,22 +73,37 @@ def limit_threads(threads: int) -> None:
         setter(ctypes.c_int(threads))
 
 
+class _Single:
+    """How many callers want products on their own threads, and how many threads there were
+    before."""
+
+    lock = threading.Lock()
+    callers = 0
+    before: int | None = None
+
+
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Within it each product runs on the thread that asks for it, so that a pool may share the work."""
-    before = None
-    if _LIBRARY is not None:
-        library, prefix, suffix = _LIBRARY
-        getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
-        before = None if getter is None else getter()
-    if before is None or before == 1:
-        yield
-        return
-    limit_threads(1)
+    """Within it each product runs on the thread that asks for it, so that a pool may share the
+    work.
+
+    The first caller sets it, the last one to leave takes it back.
+    """
+    with _Single.lock:
+        if not _Single.callers and _LIBRARY is not None:
+            library, prefix, suffix = _LIBRARY
+            getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+            _Single.before = None if getter is None else int(getter())
+            if _Single.before is not None and _Single.before > 1:
+                limit_threads(1)
+        _Single.callers += 1
     try:
         yield
     finally:
-        limit_threads(before)
+        with _Single.lock:
+            _Single.callers -= 1
+            if not _Single.callers and _Single.before is not None and _Single.before > 1:
+                limit_threads(_Single.before)
 
 
 def _layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
@@ -111,7 +130,8 @@ def gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
 ) -> np.ndarray[Any, Any]:
-    """`out = alpha * a @ b + beta * out` in place, by `np.matmul` where BLAS does not read a layout.
+    """`out = alpha * a @ b + beta * out` in place, by `np.matmul` where BLAS does not read a
+    layout.
 
     Args:
         a: (m, k) float32 or float64; rows or columns hold their neighbours without gaps.
@@ -142,8 +162,8 @@ def gemm(
 
 
 def function_address(kind: str) -> int | None:
-    """The address of `cblas_sgemm` (kind "f") or `cblas_dgemm` ("d") with 64-bit extents, for C kernels that
-    call it themselves; None where there is none."""
+    """The address of `cblas_sgemm` (kind "f") or `cblas_dgemm` ("d") with 64-bit extents, for C
+    kernels that call it themselves; None where there is none."""
     if _LIBRARY is None or not _LIBRARY[2]:
         return None
     library, prefix, suffix = _LIBRARY

@@ -1,8 +1,8 @@
 """Normalisation of arrays with channels, and of rows: `normalisation.c` and numpy references.
 
-Every function takes float32 or float64. Float32 whose memory has no gaps, channels second (NCHW) or last in
-memory (NHWC), goes by the kernels; everything else by the reference beside it. A tensor of two axes is
-rows of channels. Results are laid out as `x`.
+Every function takes float32 or float64. Float32 whose memory has no gaps, channels second (NCHW) or
+last in memory (NHWC), goes by the kernels; everything else by the reference beside it. A tensor of
+two axes is rows of channels. Results are laid out as `x`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _SLOPES = {"silu": silu_slope, "gelu": gelu_slope, "gelu_tanh": gelu_tanh_slope}
 
 
 class _Layout(NamedTuple):
-    """How channels lie in memory: `outer` x channels x `inner`, or rows of channels where inner is 0."""
+    """How channels lie in memory: `outer` x channels x `inner`, or rows of channels where inner is
+    0."""
 
     outer: int
     channels: int
@@ -86,10 +87,10 @@ def moments(x: Array) -> tuple[Array, Array]:
     outer, channels, inner = layout
     if inner:
         mean, variance = np.empty(channels), np.empty(channels)
-        where = (address(x), address(mean), address(variance), outer, channels, inner)
-        run(_MOMENTS_PLANES, where, channels, _grain(outer * inner))
+        planes = (address(x), address(mean), address(variance), outer, channels, inner)
+        run(_MOMENTS_PLANES, planes, channels, _grain(outer * inner))
         return mean, variance
-    shift = np.ascontiguousarray(x[(0, slice(None), *[0] * (x.ndim - 2))])
+    shift = np.ascontiguousarray(np.moveaxis(x, 1, -1).reshape(outer, channels)[0])
     grain = _grain(channels)
     slots = np.empty((pieces(outer, grain), 2, channels))
     where = (address(x), address(shift), address(slots), channels, grain)
@@ -150,8 +151,8 @@ def _like(values: Array, x: Array) -> Array:
 def gradient_sums(
     grad: Array, x: Array, mean: Array, scale: Array, shift: Array, *, activation: str = ""
 ) -> tuple[Array, Array, Array]:
-    """The gradient before the activation of `affine`, and for each channel its sum and its sum of products
-    with x - mean, in float64."""
+    """The gradient before the activation of `affine`, and for each channel its sum and its sum of
+    products with x - mean, in float64."""
     layout = _layout(x)
     if layout is None:
         return gradient_sums_reference(grad, x, mean, scale, shift, activation=activation)
@@ -191,7 +192,7 @@ def gradient_sums_reference(
     return grad, sums, (grad * centred).sum(axis=axes, dtype=np.float64)
 
 
-def gradient(grad: Array, x: Array, mean: Array, a: Array, b: Array, d: Array) -> Array:
+def gradient(grad: Array, x: Array, mean: Array, a: Array, b: Array, d: Array) -> Any:
     """a * grad - b - (x - mean) * d, channel by channel."""
     layout = _layout(x)
     if layout is None:
@@ -207,7 +208,7 @@ def gradient(grad: Array, x: Array, mean: Array, a: Array, b: Array, d: Array) -
     return out
 
 
-def gradient_reference(grad: Array, x: Array, mean: Array, a: Array, b: Array, d: Array) -> Array:
+def gradient_reference(grad: Array, x: Array, mean: Array, a: Array, b: Array, d: Array) -> Any:
     """`gradient` in numpy."""
     mean, a, b, d = (along_channels(one.astype(x.dtype), x.ndim) for one in (mean, a, b, d))
     return a * grad - b - (x - mean) * d
@@ -216,7 +217,8 @@ def gradient_reference(grad: Array, x: Array, mean: Array, a: Array, b: Array, d
 def layer_norm(
     x: Array, weight: Array | None, bias: Array | None, eps: float, *, centred: bool = True
 ) -> tuple[Array, Array, Array]:
-    """Rows normalised, then times a weight and plus a bias; and the mean and inverse deviation of each row.
+    """Rows normalised, then times a weight and plus a bias; and the mean and inverse deviation of
+    each row.
 
     Args:
         x: (rows, columns).
@@ -257,7 +259,8 @@ def layer_norm_backward(
     grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, *, centred: bool = True,
     parameters: bool = True,
 ) -> tuple[Array, Array | None, Array | None]:  # fmt: skip
-    """The gradients of x, of the weight and of the bias; the latter two where `parameters` are wanted."""
+    """The gradients of x, of the weight and of the bias; the latter two where `parameters` are
+    wanted."""
     rows, columns = x.shape
     if x.dtype != _FLOAT32 or not x.flags.c_contiguous or not x.size:
         return layer_norm_backward_reference(
@@ -268,7 +271,8 @@ def layer_norm_backward(
     grain = _grain(columns)
     slots = np.empty((pieces(rows, grain), 2, columns), _FLOAT32) if parameters else None
     where = (
-        address(grad), address(x), None if held is None else address(held), address(mean), address(rstd),
+        address(grad), address(x), None if held is None else address(held), address(mean),
+        address(rstd),
         address(out), None if slots is None else address(slots), columns, int(centred), grain,
     )  # fmt: skip
     run(_LAYER_NORM_BACKWARD, where, rows, grain)

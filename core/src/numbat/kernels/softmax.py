@@ -1,7 +1,8 @@
-"""Softmax along an axis, its logarithm, and cross-entropy of rows: `softmax.c` and numpy references.
+"""Softmax along an axis, its logarithm, and cross-entropy of rows: `softmax.c` and numpy
+references.
 
-The functions over an axis take any floating array; float32 goes by the kernel, float16 and bfloat16 are
-computed in float32 and rounded once, float64 goes by the reference.
+The functions over an axis take any floating array; float32 goes by the kernel, float16 and bfloat16
+are computed in float32 and rounded once, float64 goes by the reference.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ def _along(
     first = arrays[0]
     dtype = first.dtype
     wide = dtype.itemsize == 2
-    if not first.ndim:
+    if first.ndim == 0:
         return _along(function, reference, 0, *[one.reshape(1) for one in arrays]).reshape(())
     if dtype == _FLOAT32 or wide:
         rows = [np.ascontiguousarray(np.moveaxis(one, axis, -1), _FLOAT32) for one in arrays]
         out = np.empty(rows[0].shape, _FLOAT32)
-        columns = out.shape[-1]
+        columns: int = out.shape[first.ndim - 1]
         if out.size:
             run(
                 function,
@@ -61,7 +62,7 @@ def softmax(x: Array, axis: int) -> Array:
     return _along(_SOFTMAX, softmax_reference, axis, x)
 
 
-def softmax_reference(x: Array, axis: int) -> Array:
+def softmax_reference(x: Array, axis: int) -> Any:
     """Softmax in numpy."""
     out = np.exp(x - x.max(axis=axis, keepdims=True))
     out /= out.sum(axis=axis, keepdims=True)
@@ -73,7 +74,7 @@ def softmax_backward(grad: Array, y: Array, axis: int) -> Array:
     return _along(_SOFTMAX_BACKWARD, softmax_backward_reference, axis, grad, y)
 
 
-def softmax_backward_reference(grad: Array, y: Array, axis: int) -> Array:
+def softmax_backward_reference(grad: Array, y: Array, axis: int) -> Any:
     """The gradient of softmax in numpy."""
     weighted = grad * y
     return weighted - y * weighted.sum(axis=axis, keepdims=True)
@@ -84,7 +85,7 @@ def log_softmax(x: Array, axis: int) -> Array:
     return _along(_LOG_SOFTMAX, log_softmax_reference, axis, x)
 
 
-def log_softmax_reference(x: Array, axis: int) -> Array:
+def log_softmax_reference(x: Array, axis: int) -> Any:
     """The logarithm of softmax in numpy."""
     out = x - x.max(axis=axis, keepdims=True)
     out -= np.log(np.exp(out).sum(axis=axis, keepdims=True))
@@ -146,7 +147,8 @@ def cross_entropy_backward(
     scale: Array, x: Array, target: Array, weight: Array | None, log_sum: Array, ignored: int,
     smoothing: float, out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """The gradient of x where the loss of each row has the gradient `scale`; into `out`, which may be x."""
+    """The gradient of x where the loss of each row has the gradient `scale`; into `out`, which may
+    be x."""
     rows, columns = x.shape
     result = np.empty_like(x) if out is None else out
     where = (

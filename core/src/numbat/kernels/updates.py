@@ -1,12 +1,14 @@
-"""Optimiser steps over many arrays at once, in place: the kernels of `update.c` and their references.
+"""Optimiser steps over many arrays at once, in place: the kernels of `update.c` and their
+references.
 
     adam(params, grads, means, squares, step=3, lr=1e-3, weight_decay=0.01, decoupled=True)
     norm = sqrt(square_sum(grads))
 
-Each function takes lists of arrays, index by index of one shape. Float32 and float64 arrays without gaps
-are stepped by one call of a kernel for all of them, the others (float16, bfloat16, strided ones) by the
-numpy reference, array by array. The order of the operations is PyTorch's. Every element is stepped for
-itself, so neither the number of threads nor the company of other arrays changes a bit of it.
+Each function takes lists of arrays, index by index of one shape. Float32 and float64 arrays without
+gaps are stepped by one call of a kernel for all of them, the others (float16, bfloat16, strided
+ones) by the numpy reference, array by array. The order of the operations is PyTorch's. Every
+element is stepped for itself, so neither the number of threads nor the company of other arrays
+changes a bit of it.
 """
 
 from __future__ import annotations
@@ -30,13 +32,15 @@ GRAIN = 65536
 
 class _AdamScalars(ctypes.Structure):
     _fields_ = [(name, ctypes.c_double) for name in (
-        "beta1", "beta2", "eps", "step_size", "root_correction", "decay", "weight_decay", "grad_scale",
+        "beta1", "beta2", "eps", "step_size", "root_correction", "decay", "weight_decay",
+        "grad_scale",
     )]  # fmt: skip
 
 
 class _SgdScalars(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_double) for name in ("lr", "momentum", "dampening", "weight_decay", "grad_scale")),
+        *((name, ctypes.c_double) for name in ("lr", "momentum", "dampening", "weight_decay",
+        "grad_scale")),
         ("nesterov", ctypes.c_int64), ("first", ctypes.c_int64),
     ]  # fmt: skip
 
@@ -75,7 +79,8 @@ def _split(
 
 
 class _Table:
-    """Arrays laid end to end in thought: where each begins, and the addresses of each list's arrays."""
+    """Arrays laid end to end in thought: where each begins, and the addresses of each list's
+    arrays."""
 
     def __init__(self, indices: list[int], *lists: Arrays | None) -> None:
         self.count = len(indices)
@@ -124,9 +129,10 @@ def adam(
         grads: the gradients; read only.
         largest: the running maxima of `squares`, for AMSGrad; written over.
         step: how many steps were made, this one included.
-        weight_decay: added to the gradient as a part of the parameter; taken from the parameter itself
-            where `decoupled`.
-        grad_scale: a factor of every gradient: -1 to maximise, a clip's factor, the inverse of a loss scale.
+        weight_decay: added to the gradient as a part of the parameter; taken from the parameter
+            itself where `decoupled`.
+        grad_scale: a factor of every gradient: -1 to maximise, a clip's factor, the inverse of a
+            loss scale.
     """
     scalars = _AdamScalars(
         beta1, beta2, eps, lr / (1 - beta1**step), math.sqrt(1 - beta2**step),
@@ -216,8 +222,8 @@ def sgd_reference(p: Array, gradient: Array, buffer: Array | None, scalars: Any)
 def square_sum(arrays: Arrays) -> float:
     """The sum of the squares of all elements, in float64; inf or NaN where an element is.
 
-    Blocks of fixed bounds are added up in a fixed order, so the number of threads changes no bit. Its root
-    is the global norm of a clip.
+    Blocks of fixed bounds are added up in a fixed order, so the number of threads changes no bit.
+    Its root is the global norm of a clip.
     """
     total = 0.0
     fast, slow = _split((), (arrays,))

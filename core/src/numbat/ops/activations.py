@@ -1,8 +1,9 @@
 """Smooth activation functions; those with kinks stand in `rectifiers.py`.
 
-Each has its numpy reference (`mish_value`, `mish_slope`; GELU's and SiLU's in `kernels/activation_references.py`) and a kernel of the same name in
-`kernels/activation.c`. The backward pass calls the kernel; where the pass itself is recorded, for second
-derivatives, the same formula is written in operators.
+Each has its numpy reference (`mish_value`, `mish_slope`; GELU's and SiLU's in
+`kernels/activation_references.py`) and a kernel of the same name in `kernels/activation.c`. The
+backward pass calls the kernel; where the pass itself is recorded, for second derivatives, the same
+formula is written in operators.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _CUBE = 0.044715
 
 
 def snapshot(input: Tensor) -> Tensor:
-    """The tensor with its values copied and its history kept, for an operator that then writes over it."""
+    """The tensor with its values copied and its history kept, for an operator that then writes over
+    it."""
     out = Tensor.__new__(Tensor)
     out.wants_grad = input.requires_grad
     out.node = input.node
@@ -52,7 +54,7 @@ def snapshot(input: Tensor) -> Tensor:
     return out
 
 
-# -- GELU -------------------------------------------------------------------------------------------
+# -- GELU ------------------------------------------------------------------------------------------
 
 
 GELU = Activation("gelu", gelu_value, gelu_slope)
@@ -101,7 +103,7 @@ def gelu_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (grad * (s + x * s * (1 - s) * slope),)
 
 
-# -- SiLU and Mish ----------------------------------------------------------------------------------
+# -- SiLU and Mish ---------------------------------------------------------------------------------
 
 
 SILU = Activation("silu", silu_value, silu_slope)
@@ -124,19 +126,19 @@ def silu_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (grad * (s * (1 + x * (1 - s))),)
 
 
-def mish_value(x: Array) -> Array:
+def mish_value(x: Array) -> Any:
     """x times tanh(softplus(x))."""
     return x * mish_gate(x)
 
 
-def mish_gate(x: Array) -> Array:
+def mish_gate(x: Array) -> Any:
     """tanh(log(1 + e^x)) = (e^2 + 2e) / (e^2 + 2e + 2), with e = exp(x); one beyond 20."""
     e = np.exp(np.minimum(x, 20))
     n = e * (e + 2)
     return n / (n + 2)
 
 
-def mish_slope(x: Array) -> Array:
+def mish_slope(x: Array) -> Any:
     """The derivative of `mish_value`."""
     gate = mish_gate(x)
     return gate + x * logistic(x) * (1 - gate * gate)
@@ -162,7 +164,7 @@ def mish_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (grad * (gate + x * x.sigmoid() * (1 - gate * gate)),)
 
 
-# -- softplus and the logarithm of the logistic function ---------------------------------------------
+# -- softplus and the logarithm of the logistic function -------------------------------------------
 
 
 def softplus_value(x: Array, beta: float, threshold: float) -> Array:
@@ -172,7 +174,7 @@ def softplus_value(x: Array, beta: float, threshold: float) -> Array:
     return np.where(u > threshold, x, soft)
 
 
-def softplus_slope(x: Array, beta: float, threshold: float) -> Array:
+def softplus_slope(x: Array, beta: float, threshold: float) -> Any:
     """The derivative of `softplus_value`."""
     u = x * x.dtype.type(beta)
     return np.where(u > threshold, x.dtype.type(1), logistic(u))
@@ -208,7 +210,7 @@ def logsigmoid_value(x: Array) -> Array:
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 
-def logsigmoid_slope(x: Array) -> Array:
+def logsigmoid_slope(x: Array) -> Any:
     """The derivative of `logsigmoid_value`."""
     return logistic(-x)
 
@@ -230,7 +232,7 @@ def logsigmoid_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (grad * (-x).sigmoid(),)
 
 
-# -- exponential linear units -------------------------------------------------------------------------
+# -- exponential linear units ----------------------------------------------------------------------
 
 
 def elu_value(x: Array, alpha: float, scale: float, input_scale: float) -> Array:
@@ -291,7 +293,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @operator(_sample_elu, torch="nn.functional.celu", method=False)
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """x above zero, alpha (exp(x / alpha) - 1) below: smooth for every alpha. Source: arXiv 1704.07483.
+    """x above zero, alpha (exp(x / alpha) - 1) below: smooth for every alpha. Source: arXiv
+    1704.07483.
 
     Raises CORE-0431 for an alpha of zero.
     """
@@ -302,21 +305,23 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _elu(input, alpha, 1.0, 1.0 / alpha)
 
 
-# -- compositions -------------------------------------------------------------------------------------
+# -- compositions ----------------------------------------------------------------------------------
 
 
 @operator(unary(), torch="nn.functional.tanhshrink", method=False)
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x)."""
     x = floating(input)
-    return x - x.tanh()
+    result: Tensor = x - x.tanh()
+    return result
 
 
 @operator(unary(), torch="nn.functional.softsign", method=False)
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|)."""
     x = floating(input)
-    return x / (x.abs() + 1)
+    result: Tensor = x / (x.abs() + 1)
+    return result
 
 
 def _sample_glu(rng: np.random.Generator) -> Any:
@@ -326,7 +331,8 @@ def _sample_glu(rng: np.random.Generator) -> Any:
 
 @operator(_sample_glu, torch="nn.functional.glu", method=False)
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along an axis times the logistic function of the second. Source: arXiv 1612.08083.
+    """The first half along an axis times the logistic function of the second. Source: arXiv
+    1612.08083.
 
     Raises CORE-0204 for an axis that is not there, CORE-0432 where its extent is odd.
     """
@@ -335,4 +341,5 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if not x.array.ndim or x.array.shape[axis] % 2:
         raise refuse("CORE-0432", operator="glu", shape=list(x.shape), dim=dim)
     half = x.array.shape[axis] // 2
-    return x.narrow(axis, 0, half) * x.narrow(axis, half, half).sigmoid()
+    result: Tensor = x.narrow(axis, 0, half) * x.narrow(axis, half, half).sigmoid()
+    return result

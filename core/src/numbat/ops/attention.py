@@ -35,7 +35,8 @@ def _sample_attention(rng: np.random.Generator) -> Any:
     _sample_attention, torch="nn.functional.scaled_dot_product_attention", method=False, random=True
 )
 def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
     is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
 ) -> Tensor:  # fmt: skip
     """softmax(scale Q K^T + mask) V.
@@ -60,11 +61,12 @@ def scaled_dot_product_attention(
         arrays = _four_axes(query.array, key.array, value.array)
         if arrays is not None:
             mask = _additive(attn_mask, query, key, arrays[0].shape)
-            out, log_sums = kernels.forward(*arrays, mask, causal=is_causal, scale=factor)
+            out, log_sums = kernels.forward(arrays, mask, causal=is_causal, scale=factor)
             kept = (mask, log_sums, is_causal, factor)
             return record(
                 out.reshape(query.shape[:-1] + value.shape[-1:]) if query.array.ndim != 4 else out,
-                scaled_dot_product_attention_backward, (query, key, value), (query, key, value), kept,
+                scaled_dot_product_attention_backward, (query, key, value), (query, key, value),
+                kept,
                 keep_result=True,
             )  # fmt: skip
     return composed(query, key, value, attn_mask, dropout_p, is_causal, factor)
@@ -89,7 +91,7 @@ def _check(
         raise refuse("CORE-0435", query=list(q), key=list(k), value=list(v), because=because)
 
 
-def _four_axes(*arrays: Array) -> tuple[Array, ...] | None:
+def _four_axes(*arrays: Array) -> tuple[Array, Array, Array] | None:
     """The arrays as (batches, heads, rows, width) where the kernels take them, else None."""
     ndim = arrays[0].ndim
     if (
@@ -106,7 +108,10 @@ def _four_axes(*arrays: Array) -> tuple[Array, ...] | None:
         return None
     if query.shape[1] % key.shape[1]:
         return None
-    return tuple(one if kernels.readable(one) else np.ascontiguousarray(one) for one in four)
+    query, key, value = (
+        one if kernels.readable(one) else np.ascontiguousarray(one) for one in four
+    )
+    return query, key, value
 
 
 def _additive(
@@ -142,17 +147,18 @@ def scaled_dot_product_attention_backward(
         out, given = out[:, None], given[:, None]
     if not kernels.readable(given):
         given = np.ascontiguousarray(given)
-    found = kernels.backward(given, *arrays, mask, out, log_sums, causal=is_causal, scale=scale)
+    found = kernels.backward(given, arrays, mask, out, log_sums, causal=is_causal, scale=scale)
     if query.array.ndim == 3:
         return tuple(wrap(one[:, 0]) for one in found)  # type: ignore[return-value]
     return tuple(wrap(one) for one in found)  # type: ignore[return-value]
 
 
-# -- in operators: other types, dropout, gradients of masks, second derivatives --------------------------
+# -- in operators: other types, dropout, gradients of masks, second derivatives --------------------
 
 
 def composed(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool,
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float,
+    is_causal: bool,
     scale: float,
 ) -> Tensor:  # fmt: skip
     """Attention by operators over the whole matrix of scores; the kernel's reference.
@@ -168,7 +174,8 @@ def composed(
         from numbat.ops.sampling import dropout
 
         weights = dropout(weights, dropout_p, True)
-    return (weights @ value).to(dtype)
+    result: Tensor = (weights @ value).to(dtype)
+    return result
 
 
 def _shared(input: Tensor, query: Tensor) -> Tensor:
@@ -178,7 +185,8 @@ def _shared(input: Tensor, query: Tensor) -> Tensor:
         return input
     share = query.shape[-3] // shape[-3]
     wide = input.unsqueeze(-3).expand((*shape[:-2], share, *shape[-2:]))
-    return wide.reshape((*shape[:-3], query.shape[-3], *shape[-2:]))
+    result: Tensor = wide.reshape((*shape[:-3], query.shape[-3], *shape[-2:]))
+    return result
 
 
 def _weights(
@@ -222,4 +230,5 @@ def _gathered(grad: Tensor, input: Tensor) -> Tensor:
     if len(shape) < 3 or shape[-3] in (1, grad.shape[-3]):
         return grad
     share = grad.shape[-3] // shape[-3]
-    return grad.reshape((*shape[:-2], share, *shape[-2:])).sum(-3)
+    result: Tensor = grad.reshape((*shape[:-2], share, *shape[-2:])).sum(-3)
+    return result

@@ -77,7 +77,7 @@ def _class_weight(name: str, input: Tensor, weight: Tensor | None) -> Array | No
     return weight.array
 
 
-# -- cross-entropy ------------------------------------------------------------------------------------
+# -- cross-entropy ---------------------------------------------------------------------------------
 
 
 def _sample_nll(rng: np.random.Generator) -> Any:
@@ -116,7 +116,8 @@ def nll_loss(
     chosen = x.gather(axis, wrap(np.expand_dims(classes, axis))).squeeze(axis)
     loss = -weighted(chosen, factors.astype(x.array.dtype))
     if how == "mean":
-        return loss.sum() / float(factors.sum(dtype=np.float64))
+        result: Tensor = loss.sum() / float(factors.sum(dtype=np.float64))
+        return result
     return loss.sum() if how == "sum" else loss
 
 
@@ -139,20 +140,21 @@ def cross_entropy(
     Args:
         input: (N, C), (N, C, ...) or (C,), logits.
         target: (N,), (N, ...) or (), classes; or probabilities of the input's shape.
-        weight: (C,), a factor for each class; the mean is divided by the factors of the targets, for
-            probabilities by their number.
+        weight: (C,), a factor for each class; the mean is divided by the factors of the targets,
+            for probabilities by their number.
         ignore_index: a class that counts for nothing.
         size_average, reduce, reduction: "mean", "sum" or "none".
         label_smoothing: the part of each target that is spread over all classes.
 
-    Raises CORE-0437, CORE-0240, CORE-0433 where the target or the weight does not fit, CORE-0431 for a
-    smoothing outside [0, 1], CORE-0430.
+    Raises CORE-0437, CORE-0240, CORE-0433 where the target or the weight does not fit, CORE-0431
+    for a smoothing outside [0, 1], CORE-0430.
     """
     how = reduction_of(size_average, reduce, reduction)
     _check_reduction("cross_entropy", how)
     if not 0 <= label_smoothing <= 1:
         raise refuse(
-            "CORE-0431", operator="cross_entropy", argument="label_smoothing", given=float(label_smoothing),
+            "CORE-0431", operator="cross_entropy", argument="label_smoothing",
+            given=float(label_smoothing),
             wanted="from 0 to 1",
         )  # fmt: skip
     x = floating(input)
@@ -235,9 +237,8 @@ def _recorded(grad: Tensor, x: Tensor, values: Any) -> Tensor:
         return wrap(np.moveaxis(rows.reshape((*outer, rows.shape[1])), -1, axis))
 
     slopes = softmax(x, axis) * spread((a + b * factors.sum())[:, None]) - spread(constant)
-    if reduction == "none":
-        return slopes * grad.unsqueeze(axis)
-    return slopes * (grad / divisor)
+    result: Tensor = slopes * (grad.unsqueeze(axis) if reduction == "none" else grad / divisor)
+    return result
 
 
 def _of_probabilities(
@@ -251,13 +252,11 @@ def _of_probabilities(
     weights = _class_weight("cross_entropy", x, weight)
     if weights is not None:
         terms = terms * wrap(weights.reshape((-1,) + (1,) * (x.array.ndim - axis - 1)))
-    if reduction == "none":
-        return -terms.sum(axis)
-    total = -terms.sum()
-    return total if reduction == "sum" else total / (x.array.size / classes)
+    result: Tensor = -terms.sum(axis) if reduction == "none" else -terms.sum()
+    return result / (x.array.size / classes) if reduction == "mean" else result
 
 
-# -- margins between classes --------------------------------------------------------------------------
+# -- margins between classes -----------------------------------------------------------------------
 
 
 def _sample_multi_margin(rng: np.random.Generator) -> Any:
@@ -318,7 +317,8 @@ def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
-    """The sum of max(0, 1 - x[target] + x[other]) over targets and other classes, divided by the classes.
+    """The sum of max(0, 1 - x[target] + x[other]) over targets and other classes, divided by the
+    classes.
 
     Args:
         input: (N, C) or (C,).
@@ -330,7 +330,8 @@ def multilabel_margin_loss(
     x, index = floating(input), target.array
     if index.shape != x.array.shape or index.dtype.kind not in "iu" or x.array.ndim > 2:
         raise refuse(
-            "CORE-0437", operator="multilabel_margin_loss", wanted=f"whole numbers of shape {list(x.shape)}",
+            "CORE-0437", operator="multilabel_margin_loss",
+            wanted=f"whole numbers of shape {list(x.shape)}",
             given=f"{target.dtype.name} of shape {list(index.shape)}",
         )  # fmt: skip
     single = x.array.ndim < 2

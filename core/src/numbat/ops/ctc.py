@@ -40,14 +40,15 @@ def ctc_loss(
         targets: (N, S), or all in one row; whole numbers, none of them the blank.
         input_lengths, target_lengths: (N,), or a number without a batch.
         blank: the class of the blank.
-        reduction: "none"; "sum"; or "mean" over the batch of losses divided by their targets' lengths.
+        reduction: "none"; "sum"; or "mean" over the batch of losses divided by their targets'
+            lengths.
         zero_infinity: gives 0, and no gradient, where a target has no alignment.
 
-    The gradient is that of the function itself. PyTorch's has the probabilities added to it, which the
-    gradient of `log_softmax` takes away again: through it, both are equal.
+    The gradient is that of the function itself. PyTorch's has the probabilities added to it, which
+    the gradient of `log_softmax` takes away again: through it, both are equal.
 
-    Raises CORE-0437 where lengths or targets do not fit, CORE-0240 for a target that is no class, CORE-0430,
-    CORE-0312 where a second derivative is asked for. Source: Graves et al. 2006.
+    Raises CORE-0437 where lengths or targets do not fit, CORE-0240 for a target that is no class,
+    CORE-0430, CORE-0312 where a second derivative is asked for. Source: Graves et al. 2006.
     """
     x = floating(log_probs)
     single = x.array.ndim == 2
@@ -56,7 +57,8 @@ def ctc_loss(
     labels, inputs, lengths = _labels(x, targets, input_lengths, target_lengths, blank)
     losses = _ctc(x, labels, inputs, lengths, blank, zero_infinity)
     if reduction == "mean":
-        return (losses / wrap(np.maximum(lengths, 1).astype(losses.array.dtype))).mean()
+        result: Tensor = (losses / wrap(np.maximum(lengths, 1).astype(losses.array.dtype))).mean()
+        return result
     return reduced(
         "ctc_loss", losses.squeeze(0) if single and reduction == "none" else losses, reduction
     )
@@ -113,8 +115,8 @@ def _labels(
 
 
 def _extended(labels: Array, lengths: Array, blank: int) -> tuple[Array, Array, Array]:
-    """Labels with blanks between them; which places exist; and from which a label may follow the one
-    before last without a blank."""
+    """Labels with blanks between them; which places exist; and from which a label may follow the
+    one before last without a blank."""
     batch, width = labels.shape
     states = np.full((batch, 2 * width + 1), blank, np.int64)
     states[:, 1::2] = np.where(np.arange(width) < lengths[:, None], labels, blank)
@@ -134,7 +136,7 @@ def _shifted(values: Array, by: int) -> Array:
     return out
 
 
-def _sum_of_logs(*terms: Array) -> Array:
+def _sum_of_logs(*terms: Array) -> Any:
     """log(sum(exp(terms))), -inf of nothing."""
     top = np.maximum.reduce(terms)
     held = np.where(np.isneginf(top), 0, top)

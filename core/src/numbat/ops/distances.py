@@ -31,7 +31,7 @@ def lengths(input: Tensor, p: float, dim: Any, *, keepdim: bool = False) -> Tens
     return record(out, lengths_backward, (input,), (input,), values, keep_result=True)
 
 
-def _norms(x: Array, p: float, axes: tuple[int, ...]) -> Array:
+def _norms(x: Array, p: float, axes: tuple[int, ...]) -> Any:
     """The p-norms with the axes kept."""
     if p == 2:
         return np.sqrt((x * x).sum(axis=axes, keepdims=True))
@@ -112,7 +112,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     x1, x2 = x1.expand(shape), x2.expand(shape)
     first = lengths(x1, 2, dim, keepdim=True).clamp_min(eps)
     second = lengths(x2, 2, dim, keepdim=True).clamp_min(eps)
-    return ((x1 / first) * (x2 / second)).sum(dim)
+    result: Tensor = ((x1 / first) * (x2 / second)).sum(dim)
+    return result
 
 
 def _sample_cdist(rng: np.random.Generator) -> Any:
@@ -134,7 +135,8 @@ def cdist(
         p: the norm, from 0 to infinity.
         compute_mode: how PyTorch chooses its method; the result here is the exact one.
 
-    Gives (..., P, R). Raises CORE-0433 where the vectors differ in length, CORE-0431 for a negative p.
+    Gives (..., P, R). Raises CORE-0433 where the vectors differ in length, CORE-0431 for a negative
+    p.
     """
     if p < 0:
         raise refuse(

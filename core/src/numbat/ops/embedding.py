@@ -97,7 +97,8 @@ def embedding_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 def rows_added(grad: Tensor, index: Array, extent: int, padding: int, by_frequency: bool) -> Tensor:
-    """A table of zeros with the rows of `grad` added at their numbers: the gradient of `embedding`."""
+    """A table of zeros with the rows of `grad` added at their numbers: the gradient of
+    `embedding`."""
     flat = index.reshape(-1)
     rows = grad.array.reshape(flat.size, -1) if flat.size else grad.array.reshape(0, grad.shape[-1])
     if padding >= 0:
@@ -123,7 +124,7 @@ def rows_added_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (weighted(rows, np.broadcast_to(factors[..., None], rows.shape)),)
 
 
-# -- bags ---------------------------------------------------------------------------------------------
+# -- bags ------------------------------------------------------------------------------------------
 
 
 def _sample_bag(rng: np.random.Generator) -> Any:
@@ -137,7 +138,8 @@ def _sample_bag(rng: np.random.Generator) -> Any:
 @operator(_sample_bag, torch="nn.functional.embedding_bag", method=False)
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
+    sparse: bool = False,
     per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:  # fmt: skip
@@ -190,7 +192,8 @@ def embedding_bag(
 def _check_weights(input: Tensor, weights: Tensor | None, mode: str) -> None:
     if weights is not None and (mode != "sum" or weights.shape != input.shape):
         raise refuse(
-            "CORE-0437", operator="embedding_bag", wanted="weights of the input's shape, and mode='sum'",
+            "CORE-0437", operator="embedding_bag",
+            wanted="weights of the input's shape, and mode='sum'",
             given=f"weights of shape {list(weights.shape)}, mode={mode!r}",
         )  # fmt: skip
 
@@ -212,7 +215,8 @@ def _bags(input: Tensor, offsets: Tensor | None, with_end: bool) -> tuple[Array,
         starts[0] != 0 or int(starts[-1]) > numbers.size or (np.diff(starts) < 0).any()
     ):
         raise refuse(
-            "CORE-0437", operator="embedding_bag", wanted="rising offsets that begin with 0 within the input",
+            "CORE-0437", operator="embedding_bag",
+            wanted="rising offsets that begin with 0 within the input",
             given=f"{starts.size} offsets",
         )  # fmt: skip
     bag = np.searchsorted(starts[:bags], np.arange(numbers.size), side="right") - 1
@@ -220,7 +224,8 @@ def _bags(input: Tensor, offsets: Tensor | None, with_end: bool) -> tuple[Array,
 
 
 def _largest(rows: Tensor, bag: Array, bags: int) -> Tensor:
-    """The maximum of each bag's rows, column by column; of equal ones the first gets the gradient."""
+    """The maximum of each bag's rows, column by column; of equal ones the first gets the
+    gradient."""
     width = rows.array.shape[1]
     if not bag.size:
         return wrap(np.zeros((bags, width), rows.array.dtype))
@@ -248,8 +253,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         tensor: any shape, int64, none negative.
         num_classes: how many classes; one more than the largest number for -1.
 
-    Raises CORE-0437 for other numbers than int64, or none to count classes by, CORE-0240 for a number
-    outside the classes.
+    Raises CORE-0437 for other numbers than int64, or none to count classes by, CORE-0240 for a
+    number outside the classes.
     """
     index = tensor.array
     if index.dtype != np.int64 or (num_classes == -1 and not index.size):

@@ -1,8 +1,8 @@
 """Chains of operators in one pass over memory: each equals its parts, and is faster.
 
 `bias_gelu` is `gelu(x + bias)`, `batch_norm_silu` is `silu(batch_norm(x))`, `dropout_add` is
-`dropout(x) + residual`, `linear_cross_entropy` is `cross_entropy(linear(x))` without the logits. A linear layer
-with its bias prefilled is `linear` itself (`matrix.py`).
+`dropout(x) + residual`, `linear_cross_entropy` is `cross_entropy(linear(x))` without the logits. A
+linear layer with its bias prefilled is `linear` itself (`matrix.py`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ROWS = 512
 """Rows of logits that exist at a time in `linear_cross_entropy`."""
 
 
-# -- bias and GELU ------------------------------------------------------------------------------------
+# -- bias and GELU ---------------------------------------------------------------------------------
 
 
 def _sample_bias_gelu(rng: np.random.Generator) -> Any:
@@ -91,7 +91,7 @@ def bias_gelu_backward(node: Node, grad: Tensor) -> tuple[Tensor, Tensor]:
     return wrap(through.reshape(x.array.shape)), wrap(sums.astype(x.array.dtype))
 
 
-# -- batch norm and SiLU ------------------------------------------------------------------------------
+# -- batch norm and SiLU ---------------------------------------------------------------------------
 
 
 def _sample_norm_silu(rng: np.random.Generator) -> Any:
@@ -101,12 +101,15 @@ def _sample_norm_silu(rng: np.random.Generator) -> Any:
 
 @operator(_sample_norm_silu, torch=None, method=False)
 def batch_norm_silu(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-    bias: Tensor | None = None, training: bool = False, momentum: float | None = 0.1, eps: float = 1e-5,
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float | None = 0.1,
+    eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
     """`silu(batch_norm(input, ...))`; arguments and refusals as in `batch_norm`.
 
-    Neither the normalised tensor nor its logistic function is kept: the backward pass computes both again.
+    Neither the normalised tensor nor its logistic function is kept: the backward pass computes both
+    again.
     """
     x = input.array
     if x.dtype != _FLOAT32 or not x.size or (not training and running_mean is None):
@@ -136,19 +139,20 @@ def batch_norm_silu_backward(node: Node, grad: Tensor) -> tuple[Any, ...]:
     if MODE.recording:
         from numbat.autograd.engine import grad as gradient
 
-        fixed = (None, None) if training else (wrap(mean), wrap(1 / (rstd * rstd) - eps))
-        out = silu(batch_norm(x, *fixed, weight, bias, training, None, eps))
+        still = None if training else wrap(mean)
+        spread = None if training else wrap(1 / (rstd * rstd) - eps)
+        out = silu(batch_norm(x, still, spread, weight, bias, training, None, eps))
         inputs = present(x, weight, bias)
         wanted = [one for one in inputs if one.requires_grad]
-        found = iter(gradient(out, wanted, grad, create_graph=True))
-        return tuple(next(found) if one.requires_grad else None for one in inputs)
+        wave = iter(gradient(out, wanted, grad, create_graph=True))
+        return tuple(next(wave) if one.requires_grad else None for one in inputs)
     found = channel_gradients(
         grad.array, x.array, weight, bias, mean, rstd, training=training, activation="silu"
     )
     return _chosen(node, found, given)
 
 
-# -- dropout and residual -----------------------------------------------------------------------------
+# -- dropout and residual --------------------------------------------------------------------------
 
 
 def _sample_dropout_add(rng: np.random.Generator) -> Any:
@@ -185,7 +189,7 @@ def dropout_add_backward(node: Node, grad: Tensor) -> tuple[Tensor, Tensor]:
     return grad * wrap(node.values), grad
 
 
-# -- head and loss ------------------------------------------------------------------------------------
+# -- head and loss ---------------------------------------------------------------------------------
 
 
 def _sample_linear_cross_entropy(rng: np.random.Generator) -> Any:
@@ -206,9 +210,11 @@ def linear_cross_entropy(
     weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
     label_smoothing: float = 0.0, options: Any = None,
 ) -> Tensor:  # fmt: skip
-    """`cross_entropy(linear(input, ...), target)` in chunks of 512 rows: the logits never exist whole.
+    """`cross_entropy(linear(input, ...), target)` in chunks of 512 rows: the logits never exist
+    whole.
 
-    The gradients are made in the forward pass, while a chunk's logits are at hand, where any is wanted.
+    The gradients are made in the forward pass, while a chunk's logits are at hand, where any is
+    wanted.
 
     Args:
         input: (..., width).
@@ -223,7 +229,8 @@ def linear_cross_entropy(
 
     Targets that are probabilities, further axes and "none" go by the two operators themselves.
 
-    Raises what `linear` and `cross_entropy` raise, CORE-0312 where a second derivative is asked for.
+    Raises what `linear` and `cross_entropy` raise, CORE-0312 where a second derivative is asked
+    for.
     """
     ignored = -100 if ignore_index is None else ignore_index
     shape, w = input.array.shape, linear_weight.array
@@ -262,7 +269,8 @@ def _logits(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return linear(input, weight, bias)
     flat = weight.reshape((-1, weight.array.shape[-1]))
     out = linear(input, flat, None if bias is None else bias.reshape((-1,)))
-    return out.reshape((*input.array.shape[:-1], *outer))
+    result: Tensor = out.reshape((*input.array.shape[:-1], *outer))
+    return result
 
 
 def _check_classes(targets: Array, ignored: int, classes: int) -> None:

@@ -1,6 +1,8 @@
-"""Losses element by element and over pairs of vectors; those over classes stand in `class_losses.py`.
+"""Losses element by element and over pairs of vectors; those over classes stand in
+`class_losses.py`.
 
-Names, arguments and defaults are PyTorch's; `size_average` and `reduce` are its old names for `reduction`.
+Names, arguments and defaults are PyTorch's; `size_average` and `reduce` are its old names for
+`reduction`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ from numbat.tensors.tensor import Array, Tensor, wrap
 from numbat_registries import refuse
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "dice_loss",
-    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
+    "dice_loss",
+    "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+    "margin_ranking_loss",
     "mse_loss", "poisson_nll_loss", "sigmoid_focal_loss", "smooth_l1_loss", "soft_margin_loss",
     "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
@@ -45,10 +49,9 @@ def reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
 
     Raises CORE-0430 for another reduction.
     """
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
+    if reduction in ("mean", "sum"):
+        result: Tensor = loss.mean() if reduction == "mean" else loss.sum()
+        return result
     if reduction == "none":
         return loss
     raise refuse(
@@ -80,11 +83,12 @@ def _weighted(
             "CORE-0433", operator=name, shape=list(loss.shape), weight_shape=list(weight.shape)
         )
     if reduction == "mean" and by_weight:
-        return (loss * weight).sum() / weight.sum()
+        result: Tensor = (loss * weight).sum() / weight.sum()
+        return result
     return reduced(name, loss * weight, reduction)
 
 
-# -- distances of values ------------------------------------------------------------------------------
+# -- distances of values ---------------------------------------------------------------------------
 
 
 def _sample_pair(rng: np.random.Generator) -> Any:
@@ -169,7 +173,7 @@ def huber_loss(
     return _weighted("huber_loss", loss, weight, reduction, by_weight=False)
 
 
-# -- probabilities of two outcomes --------------------------------------------------------------------
+# -- probabilities of two outcomes -----------------------------------------------------------------
 
 
 def _sample_probabilities(rng: np.random.Generator) -> Any:
@@ -203,7 +207,7 @@ def binary_cross_entropy(
     return reduced("binary_cross_entropy", loss if weight is None else loss * weight, how)
 
 
-def _binary(p: Array, t: Array) -> Array:
+def _binary(p: Array, t: Array) -> Any:
     with np.errstate(divide="ignore"):
         return (t - 1) * np.maximum(np.log1p(-p), -100) - t * np.maximum(np.log(p), -100)
 
@@ -325,7 +329,7 @@ def dice_loss(
     return reduced("dice_loss", 1 - (both * 2 + smooth) / (size + smooth), reduction)
 
 
-# -- likelihoods --------------------------------------------------------------------------------------
+# -- likelihoods -----------------------------------------------------------------------------------
 
 
 def _sample_kl(rng: np.random.Generator) -> Any:
@@ -354,7 +358,8 @@ def kl_div(
     how = reduction_of(size_average, reduce, reduction)
     if how == "batchmean":
         total = loss.sum()
-        return total / x.array.shape[0] if x.array.ndim else total
+        result: Tensor = total / x.array.shape[0] if x.array.ndim else total
+        return result
     return reduced("kl_div", loss, how)
 
 
@@ -407,7 +412,8 @@ def gaussian_nll_loss(
 
     Args:
         input, target: means and observations.
-        var: variances, of the input's shape, without its last axis or with an extent of one; or a number.
+        var: variances, of the input's shape, without its last axis or with an extent of one; or a
+            number.
         full: adds log(2 pi) / 2.
         eps: variances count as this at least; the gradient passes all the same.
         reduction: "mean", "sum" or "none".
@@ -416,7 +422,9 @@ def gaussian_nll_loss(
     """
     x, y = _pair("gaussian_nll_loss", input, target)
     if not isinstance(var, Tensor):
-        var = wrap(np.full(x.shape, var, x.array.dtype))
+        return gaussian_nll_loss(
+            x, y, wrap(np.full(x.shape, var, x.array.dtype)), full, eps, reduction
+        )
     if var.array.size and var.array.min() < 0:
         raise refuse(
             "CORE-0431",
@@ -438,14 +446,20 @@ def gaussian_nll_loss(
                 shape=list(shape),
                 weight_shape=list(given),
             )
-    held = record(np.maximum(var.array, var.array.dtype.type(eps)), identity_backward, (var,))
+    assert isinstance(var, Tensor)
+    held = _at_least(var, eps)
     loss = (held.log() + (x - y).square() / held) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return reduced("gaussian_nll_loss", loss, reduction)
 
 
-# -- margins of two classes and of pairs ----------------------------------------------------------------
+def _at_least(var: Tensor, eps: float) -> Tensor:
+    """Variances held from below, with the gradient of the variances themselves."""
+    return record(np.maximum(var.array, var.array.dtype.type(eps)), identity_backward, (var,))
+
+
+# -- margins of two classes and of pairs -----------------------------------------------------------
 
 
 def _sample_signs(rng: np.random.Generator) -> Any:
@@ -499,7 +513,8 @@ def _sample_ranking(rng: np.random.Generator) -> Any:
 
 @operator(_only_first(_sample_ranking), torch="nn.functional.margin_ranking_loss", method=False)
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+    size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """max(0, margin - target (input1 - input2)): target 1 ranks the first higher, -1 the second.
@@ -520,7 +535,8 @@ def _sample_cosine(rng: np.random.Generator) -> Any:
 
 @operator(_only_first(_sample_cosine), torch="nn.functional.cosine_embedding_loss", method=False)
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+    size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """1 - cos for targets of 1, max(0, cos - margin) for targets of -1.
@@ -552,7 +568,8 @@ def _sample_triplet(rng: np.random.Generator) -> Any:
 @operator(_sample_triplet, torch="nn.functional.triplet_margin_loss", method=False)
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None, reduce: bool | None = None,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """max(0, margin + distance to the positive - distance to the negative).

@@ -1,4 +1,5 @@
-"""Normalisation: of channels over a batch, over groups of channels, of trailing axes, and of windows.
+"""Normalisation: of channels over a batch, over groups of channels, of trailing axes, and of
+windows.
 
 Forward and backward work on arrays by `kernels/normalisation.py`; where the backward pass itself is
 recorded, `normalised_gradients` writes the same formula in operators.
@@ -54,10 +55,12 @@ def normalised_gradients(
     grad: Tensor, x: Tensor, weight: Tensor | None, axes: tuple[int, ...], eps: float,
     fixed: tuple[Array, Array] | None = None, centred: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradients of x, of the weight and of the bias, in operators, so that they have gradients too.
+    """The gradients of x, of the weight and of the bias, in operators, so that they have gradients
+    too.
 
     Args:
-        grad, x: of one shape; x was normalised over `axes`, then multiplied by `weight`, which broadcasts.
+        grad, x: of one shape; x was normalised over `axes`, then multiplied by `weight`, which
+            broadcasts.
         fixed: the mean and the inverse deviation where they are constants, as in evaluation.
         centred: False for RMS norm.
 
@@ -85,7 +88,7 @@ def _chosen(node: Node, gradients: Sequence[Any], given: tuple[bool, ...]) -> tu
     )
 
 
-# -- over the batch -----------------------------------------------------------------------------------
+# -- over the batch --------------------------------------------------------------------------------
 
 
 def _sample_batch_norm(rng: np.random.Generator) -> Any:
@@ -99,26 +102,29 @@ def _sample_batch_norm(rng: np.random.Generator) -> Any:
 
 @operator(_sample_batch_norm, torch="nn.functional.batch_norm", method=False)
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-    bias: Tensor | None = None, training: bool = False, momentum: float | None = 0.1, eps: float = 1e-5,
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float | None = 0.1,
+    eps: float = 1e-5,
 ) -> Tensor:  # fmt: skip
     """Each channel normalised over the batch, or by running statistics.
 
     Args:
         input: (N, C, ...).
-        running_mean, running_var: (C,); used in evaluation, updated in place in training (the variance
-            with its unbiased estimate).
+        running_mean, running_var: (C,); used in evaluation, updated in place in training (the
+            variance with its unbiased estimate).
         weight, bias: (C,), applied after.
         training: whether the statistics are those of the batch.
         momentum: the part of the running statistics that a batch replaces; None leaves them.
         eps: added to the variance.
 
-    Raises CORE-0433 for parameters of another shape, CORE-0434 where a channel has one value in training or
-    no statistics in evaluation. Source: arXiv 1502.03167.
+    Raises CORE-0433 for parameters of another shape, CORE-0434 where a channel has one value in
+    training or no statistics in evaluation. Source: arXiv 1502.03167.
     """
     x = floating(input)
     if not x.array.size:
-        return x.clone()
+        result: Tensor = x.clone()
+        return result
     _check_channels(x, running_mean, running_var, weight, bias)
     values = widened(x.array)
     if training:
@@ -183,10 +189,11 @@ def batch_norm_backward(node: Node, grad: Tensor) -> tuple[Any, ...]:
     if MODE.recording:
         shaped = None if weight is None else weight.reshape((1, -1) + (1,) * (ndim - 2))
         dtype = widened(x.array).dtype
-        fixed = tuple(kernels.along_channels(one.astype(dtype), ndim) for one in (mean, rstd))
+        mean = kernels.along_channels(mean.astype(dtype), ndim)
+        rstd = kernels.along_channels(rstd.astype(dtype), ndim)
         axes = kernels.other_axes(ndim)
         for_x, for_weight, for_bias = normalised_gradients(
-            grad, x, shaped, axes, eps, None if training else fixed
+            grad, x, shaped, axes, eps, None if training else (mean, rstd)
         )
         return _chosen(node, (for_x, for_weight.sum(axes), for_bias.sum(axes)), given)
     values, given_grad = widened(x.array), widened(grad.array)
@@ -201,7 +208,8 @@ def channel_gradients(
     grad: Array, x: Array, weight: Tensor | None, bias: Tensor | None, mean: Array, rstd: Array, *,
     training: bool, activation: str = "",
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradients of the input, the weight and the bias of a batch norm (and an activation after it)."""
+    """The gradients of the input, the weight and the bias of a batch norm (and an activation after
+    it)."""
     scale, shift = folded(mean, rstd, weight, bias)
     through, sums, dots = kernels.gradient_sums(grad, x, mean, scale, shift, activation=activation)
     if training:
@@ -213,7 +221,7 @@ def channel_gradients(
     return wrap(out), wrap((dots * rstd).astype(x.dtype)), wrap(sums.astype(x.dtype))
 
 
-# -- over groups and instances ------------------------------------------------------------------------
+# -- over groups and instances ---------------------------------------------------------------------
 
 
 def _sample_group_norm(rng: np.random.Generator) -> Any:
@@ -323,7 +331,8 @@ def instance_norm(
 
     Args:
         input: (N, C, ...).
-        running_mean, running_var: (C,); updated by the mean over the batch of each example's statistics.
+        running_mean, running_var: (C,); updated by the mean over the batch of each example's
+            statistics.
         weight, bias: (C,), applied after.
         use_input_stats: whether the statistics are the input's.
         momentum: the part of the running statistics that is replaced.
@@ -356,7 +365,7 @@ def instance_norm(
     return group_norm(x, channels, weight, bias, eps)
 
 
-# -- over trailing axes -------------------------------------------------------------------------------
+# -- over trailing axes ----------------------------------------------------------------------------
 
 
 def _sample_layer_norm(rng: np.random.Generator) -> Any:
@@ -409,11 +418,11 @@ def _row_norm(
     centred: bool,
 ) -> Tensor:  # fmt: skip
     rows = _rows(x.array, shape)
-    flat = [
+    flat_weight, flat_bias = (
         None if one is None else one.reshape(-1)
         for one in (_values(weight, rows), _values(bias, rows))
-    ]
-    out, mean, rstd = kernels.layer_norm(rows, *flat, eps, centred=centred)
+    )
+    out, mean, rstd = kernels.layer_norm(rows, flat_weight, flat_bias, eps, centred=centred)
     out = out.reshape(x.array.shape).astype(x.array.dtype, copy=False)
     kept = (mean, rstd, shape, eps, centred, (True, weight is not None, bias is not None))
     backward = layer_norm_backward if centred else rms_norm_backward
@@ -471,7 +480,7 @@ def rms_norm_backward(node: Node, grad: Tensor) -> tuple[Any, ...]:
     return layer_norm_backward(node, grad)
 
 
-# -- over windows of channels, and to a length ----------------------------------------------------------
+# -- over windows of channels, and to a length -----------------------------------------------------
 
 
 def _sample_response(rng: np.random.Generator) -> Any:
@@ -505,7 +514,8 @@ def local_response_norm(
 
 
 def window_sum(input: Tensor, before: int, after: int) -> Tensor:
-    """For each channel the sum over `before` channels before it, itself, and `after` ones behind it."""
+    """For each channel the sum over `before` channels before it, itself, and `after` ones behind
+    it."""
     array = input.array
     channels = array.shape[1]
     out = np.zeros(array.shape, widened(array).dtype)
@@ -534,4 +544,5 @@ def normalize(
 ) -> Tensor:
     """Vectors along `dim` divided by their p-norm, or by `eps` where that is larger."""
     x = floating(input)
-    return x / lengths(x, p, dim, keepdim=True).clamp_min(eps)
+    result: Tensor = x / lengths(x, p, dim, keepdim=True).clamp_min(eps)
+    return result

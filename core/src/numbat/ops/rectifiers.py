@@ -1,7 +1,8 @@
 """Activation functions with kinks: straight pieces, chosen by comparisons.
 
-As in `activations.py`, each has a numpy reference and a kernel of its name in `kernels/activation.c`.
-Every comparison is PyTorch's own, so that values at a kink and NaN go the same way.
+As in `activations.py`, each has a numpy reference and a kernel of its name in
+`kernels/activation.c`. Every comparison is PyTorch's own, so that values at a kink and NaN go the
+same way.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from numbat.kernels.activations import Activation
 from numbat.ops.activations import snapshot
 from numbat.ops.mapping import is_half, weighted
 from numbat.ops.registry import Sample, operator
+from numbat.tensors import dtypes
 from numbat.tensors.promotion import floating
 from numbat.tensors.tensor import Array, Tensor, wrap
 from numbat_registries import refuse
 
 __all__ = [
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "prelu", "relu", "relu6", "rrelu",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "prelu", "relu", "relu6",
+    "rrelu",
     "softshrink", "threshold",
 ]  # fmt: skip
 
@@ -48,7 +51,7 @@ def _given(grad: Tensor, x: Tensor, function: Activation, numbers: tuple[float, 
     return weighted(grad, function.slope(x.array, *numbers))
 
 
-# -- ReLU ---------------------------------------------------------------------------------------------
+# -- ReLU ------------------------------------------------------------------------------------------
 
 
 def relu_value(x: Array) -> Array:
@@ -56,7 +59,7 @@ def relu_value(x: Array) -> Array:
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
-def relu_slope(x: Array) -> Array:
+def relu_slope(x: Array) -> Any:
     """One where x, or relu(x), is above zero (or NaN), else zero."""
     return np.where(x <= 0, x.dtype.type(0), x.dtype.type(1))
 
@@ -79,7 +82,7 @@ def relu_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (_given(grad, node.unpack_result(), RELU, ()),)
 
 
-# -- leaky ones ---------------------------------------------------------------------------------------
+# -- leaky ones ------------------------------------------------------------------------------------
 
 
 def leaky_relu_value(x: Array, negative_slope: float) -> Array:
@@ -87,7 +90,7 @@ def leaky_relu_value(x: Array, negative_slope: float) -> Array:
     return np.where(x > 0, x, x * x.dtype.type(negative_slope))
 
 
-def leaky_relu_slope(x: Array, negative_slope: float) -> Array:
+def leaky_relu_slope(x: Array, negative_slope: float) -> Any:
     """The derivative of `leaky_relu_value`."""
     return np.where(x > 0, x.dtype.type(1), x.dtype.type(negative_slope))
 
@@ -165,8 +168,8 @@ def rrelu(
 ) -> Tensor:  # fmt: skip
     """x above zero, x times a slope below: drawn for each element in training, else the mean slope.
 
-    The slopes are uniform in [lower, upper), drawn for elements at or below zero alone, in their order,
-    by the default generator, as PyTorch draws them on the CPU.
+    The slopes are uniform in [lower, upper), drawn for elements at or below zero alone, in their
+    order, by the default generator, as PyTorch draws them on the CPU.
     Source: arXiv 1505.00853.
     """
     if inplace:
@@ -182,12 +185,12 @@ def rrelu(
 
 def _uniform(count: int, lower: float, upper: float) -> Array:
     """Numbers of the default generator, uniform in [lower, upper), in float64."""
-    import numbat
+    from numbat.ops.sampling import rand
 
-    return numbat.rand(count, dtype=numbat.float64).array * (upper - lower) + lower
+    return rand(count, dtype=dtypes.float64).array * (upper - lower) + lower
 
 
-# -- hard steps ---------------------------------------------------------------------------------------
+# -- hard steps ------------------------------------------------------------------------------------
 
 
 def hardtanh_value(x: Array, low: float, high: float) -> Array:
@@ -196,7 +199,7 @@ def hardtanh_value(x: Array, low: float, high: float) -> Array:
     return np.where(x > high, x.dtype.type(high), x)
 
 
-def hardtanh_slope(x: Array, low: float, high: float) -> Array:
+def hardtanh_slope(x: Array, low: float, high: float) -> Any:
     """One strictly between the bounds, else zero."""
     return np.where((x <= low) | (x >= high), x.dtype.type(0), x.dtype.type(1))
 
@@ -243,7 +246,7 @@ def hardsigmoid_value(x: Array) -> Array:
     return hardtanh_value(x + 3, 0.0, 6.0) / 6
 
 
-def hardsigmoid_slope(x: Array) -> Array:
+def hardsigmoid_slope(x: Array) -> Any:
     """A sixth strictly between -3 and 3, else zero."""
     return np.where((x > -3) & (x < 3), x.dtype.type(1 / 6), x.dtype.type(0))
 
@@ -270,7 +273,7 @@ def hardswish_value(x: Array) -> Array:
     return x * hardtanh_value(x + 3, 0.0, 6.0) / 6
 
 
-def hardswish_slope(x: Array) -> Array:
+def hardswish_slope(x: Array) -> Any:
     """The derivative of `hardswish_value`."""
     inner = x / 3 + x.dtype.type(0.5)
     return np.where(x <= -3, x.dtype.type(0), np.where(x < 3, inner, x.dtype.type(1)))
@@ -296,7 +299,7 @@ def hardswish_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     return (weighted(grad, x.array >= 3) + weighted(grad * (x / 3 + 0.5), inside),)
 
 
-# -- shrinking and thresholds -------------------------------------------------------------------------
+# -- shrinking and thresholds ----------------------------------------------------------------------
 
 
 def hardshrink_value(x: Array, bound: float) -> Array:
@@ -304,12 +307,12 @@ def hardshrink_value(x: Array, bound: float) -> Array:
     return np.where((x >= -bound) & (x <= bound), x.dtype.type(0), x)
 
 
-def hardshrink_slope(x: Array, bound: float) -> Array:
+def hardshrink_slope(x: Array, bound: float) -> Any:
     """One outside [-bound, bound], else zero."""
     return np.where((x >= -bound) & (x <= bound), x.dtype.type(0), x.dtype.type(1))
 
 
-def softshrink_value(x: Array, bound: float) -> Array:
+def softshrink_value(x: Array, bound: float) -> Any:
     """x brought nearer to zero by `bound`, at most to zero; NaN passes."""
     kind = x.dtype.type
     return np.where(x > bound, x - kind(bound), np.where(x < -bound, x + kind(bound), x * kind(0)))
@@ -366,7 +369,7 @@ def threshold_value(x: Array, bound: float, value: float) -> Array:
     return np.where(x <= bound, x.dtype.type(value), x)
 
 
-def threshold_slope(x: Array, bound: float, value: float) -> Array:
+def threshold_slope(x: Array, bound: float, value: float) -> Any:
     """One above the bound (or for NaN), else zero."""
     return np.where(x <= bound, x.dtype.type(0), x.dtype.type(1))
 

@@ -112,13 +112,12 @@ def gumbel_softmax(
 
     Source: arXiv 1611.01144, 1611.00712.
     """
-    import numbat
-
-    noise = -(numbat.empty_like(logits).exponential_().log())
+    noise = -(wrap(np.empty(logits.shape, logits.array.dtype)).exponential_().log())
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     chosen = np.zeros_like(soft.array)
     top = np.expand_dims(soft.array.argmax(axis=dim), dim)
     np.put_along_axis(chosen, top, 1, axis=dim)
-    return wrap(chosen) - soft.detach() + soft
+    result: Tensor = wrap(chosen) - soft.detach() + soft
+    return result
