@@ -173,7 +173,8 @@ def _stacked(parts: list[Tensor], shape: tuple[int, ...], like: Tensor) -> Tenso
 
     if not parts:
         return wrap(np.zeros(shape, like.array.dtype))
-    return stack(parts).reshape(shape)
+    found: Tensor = stack(parts).reshape(shape)
+    return found
 
 
 def _scalar(func: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -186,7 +187,8 @@ def _scalar(func: Callable[..., Any]) -> Callable[..., Tensor]:
                 shape=list(found[0].shape),
                 wanted="one element, to be differentiated twice",
             )
-        return found[0].reshape(())
+        number: Tensor = found[0].reshape(())
+        return number
 
     return one_number
 

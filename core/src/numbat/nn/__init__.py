@@ -4,6 +4,7 @@ from numbat.nn import functional as functional
 from numbat.nn import init as init
 from numbat.nn import utils as utils
 from numbat.nn.activation import *
+from numbat.nn.adaptive import *
 from numbat.nn.attention import *
 from numbat.nn.containers import *
 from numbat.nn.convolution import *

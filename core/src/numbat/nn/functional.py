@@ -114,9 +114,9 @@ from numbat.ops import (
     threshold,
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
-    unfold,
     upsample,
 )
+from numbat.ops import unfold_windows as unfold
 from numbat.tensors.tensor import Tensor
 
 __all__ = [
@@ -146,6 +146,8 @@ __all__ = [
     "sigmoid_focal_loss", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin",
     "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_",
     "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]  # fmt: skip
 
 
@@ -231,3 +233,13 @@ def fractional_max_pool2d_with_indices(*args: Any, **keywords: Any) -> Any:
 def fractional_max_pool3d_with_indices(*args: Any, **keywords: Any) -> Any:
     """`fractional_max_pool3d`, and the places of the maxima."""
     return fractional_max_pool3d(*args, **{**keywords, "return_indices": True})
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` by the nearest element."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate`, linear along two axes, corners kept."""
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)

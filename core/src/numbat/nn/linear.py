@@ -149,7 +149,8 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with those axes as one."""
-        return input.flatten(self.start_dim, self.end_dim)
+        found: Tensor = input.flatten(self.start_dim, self.end_dim)
+        return found
 
     def extra_repr(self) -> str:
         """Its axes."""
@@ -166,7 +167,8 @@ class Unflatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The input with that axis as several."""
-        return input.unflatten(self.dim, self.unflattened_size)
+        found: Tensor = input.unflatten(self.dim, self.unflattened_size)
+        return found
 
     def extra_repr(self) -> str:
         """Its axis and extents."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numbat.nn import functional as F
+from numbat.nn.distance import PairwiseDistance
 from numbat.nn.linear import Linear
 from numbat.nn.module import Module
 from numbat.tensors.tensor import Tensor
@@ -414,7 +415,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction=reduction)
-        self.distance_function = distance_function
+        self.distance_function = distance_function or PairwiseDistance()
         self.margin = margin
         self.swap = swap
 

@@ -23,7 +23,8 @@ def additive_mask(mask: Tensor | None, dtype: Any) -> Tensor | None:
     if mask is None:
         return None
     if mask.dtype.is_floating_point:
-        return mask.to(dtype)
+        found: Tensor | None = mask.to(dtype)
+        return found
     array = np.zeros(mask.shape, dtype.numpy)
     array[mask.array.astype(bool)] = -np.inf
     return wrap(array)
@@ -157,7 +158,8 @@ def multi_head_attention_forward(
     width = features // num_heads
 
     def by_head(one: Tensor) -> Tensor:
-        return one.reshape(one.shape[0], batch, num_heads, width).permute(1, 2, 0, 3)
+        found: Tensor = one.reshape(one.shape[0], batch, num_heads, width).permute(1, 2, 0, 3)
+        return found
 
     q = by_head(q)
     k = by_head(k) if static_k is None else static_k.reshape(batch, num_heads, -1, width)

@@ -85,9 +85,10 @@ class _MaxUnpool(Module):
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """Shape (N, C, *output_size)."""
-        return getattr(F, self.function)(
+        found: Tensor = getattr(F, self.function)(
             input, indices, self.kernel_size, self.stride, self.padding, output_size
         )
+        return found
 
     def extra_repr(self) -> str:
         """Its windows."""
@@ -157,10 +158,11 @@ class _AvgPool(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Shape (N, C, *extents)."""
-        return getattr(F, self.function)(
+        found: Tensor = getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
             self.count_include_pad, self.divisor_override,
         )  # fmt: skip
+        return found
 
     def extra_repr(self) -> str:
         """Its windows."""
@@ -195,9 +197,10 @@ class _LPPool(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """Shape (N, C, *extents)."""
-        return getattr(F, self.function)(
+        found: Tensor = getattr(F, self.function)(
             input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode
         )
+        return found
 
     def extra_repr(self) -> str:
         """Its windows."""

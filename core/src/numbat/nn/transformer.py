@@ -66,7 +66,8 @@ class _Layer(Module):
     """What encoder and decoder layers share: the feed-forward part."""
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        found: Tensor = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return found
 
 
 class TransformerEncoderLayer(_Layer):
@@ -104,9 +105,11 @@ class TransformerEncoderLayer(_Layer):
         options = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
             x = x + self._self_attention(self.norm1(x), *options)
-            return x + self.dropout2(self._feed_forward(self.norm2(x)))
+            found: Tensor = x + self.dropout2(self._feed_forward(self.norm2(x)))
+            return found
         x = self.norm1(x + self._self_attention(x, *options))
-        return self.norm2(x + self.dropout2(self._feed_forward(x)))
+        found = self.norm2(x + self.dropout2(self._feed_forward(x)))
+        return found
 
     def _self_attention(
         self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
@@ -115,7 +118,8 @@ class TransformerEncoderLayer(_Layer):
             x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False,
             is_causal=is_causal,
         )  # fmt: skip
-        return self.dropout1(attended[0])
+        found: Tensor = self.dropout1(attended[0])
+        return found
 
 
 class TransformerDecoderLayer(_Layer):
@@ -163,10 +167,12 @@ class TransformerDecoderLayer(_Layer):
             x = x + self._attention(
                 self.multihead_attn, self.dropout2, self.norm2(x), memory, *other
             )
-            return x + self.dropout3(self._feed_forward(self.norm3(x)))
+            found: Tensor = x + self.dropout3(self._feed_forward(self.norm3(x)))
+            return found
         x = self.norm1(x + self._attention(self.self_attn, self.dropout1, x, x, *own))
         x = self.norm2(x + self._attention(self.multihead_attn, self.dropout2, x, memory, *other))
-        return self.norm3(x + self.dropout3(self._feed_forward(x)))
+        found = self.norm3(x + self.dropout3(self._feed_forward(x)))
+        return found
 
     @staticmethod
     def _attention(
@@ -295,12 +301,13 @@ class Transformer(Module):
         memory = self.encoder(
             src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
         )
-        return self.decoder(
+        found: Tensor = self.decoder(
             tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
             tgt_key_padding_mask=tgt_key_padding_mask,
             memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
             memory_is_causal=memory_is_causal,
         )  # fmt: skip
+        return found
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

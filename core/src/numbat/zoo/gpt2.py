@@ -61,7 +61,8 @@ class CausalSelfAttention(nn.Module):
         q, k, v = packed.permute(2, 0, 3, 1, 4).unbind(0)
         dropped = self.dropout if self.training else 0.0
         attended = F.scaled_dot_product_attention(q, k, v, dropout_p=dropped, is_causal=True)
-        return self.c_proj(attended.transpose(1, 2).reshape(batch, tokens, width))
+        found: Tensor = self.c_proj(attended.transpose(1, 2).reshape(batch, tokens, width))
+        return found
 
 
 class FeedForward(nn.Module):
@@ -75,7 +76,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The input's shape."""
-        return self.c_proj(self.gelu(self.c_fc(x)))
+        found: Tensor = self.c_proj(self.gelu(self.c_fc(x)))
+        return found
 
 
 class Block(nn.Module):
@@ -92,7 +94,8 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The input's shape."""
         x = x + self.drop(self.attn(self.ln_1(x)))
-        return x + self.drop(self.mlp(self.ln_2(x)))
+        found: Tensor = x + self.drop(self.mlp(self.ln_2(x)))
+        return found
 
 
 class GPT2(nn.Module):
@@ -140,7 +143,8 @@ class GPT2(nn.Module):
         x = parts["wte"](tokens) + parts["wpe"](arange(length))
         for block in parts["h"]:
             x = block(x)
-        return parts["ln_f"](x)
+        found: Tensor = parts["ln_f"](x)
+        return found
 
     def forward(
         self, tokens: Tensor, targets: Tensor | None = None

@@ -40,7 +40,8 @@ class BasicBlock(nn.Module):
         """Shape (N, outside, H / stride, W / stride)."""
         beside = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
-        return self.relu(self.bn2(self.conv2(out)) + beside)
+        found: Tensor = self.relu(self.bn2(self.conv2(out)) + beside)
+        return found
 
 
 class ResNet(nn.Module):
@@ -79,7 +80,8 @@ class ResNet(nn.Module):
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         for stage in self.stages:
             x = getattr(self, stage)(x)
-        return self.fc(self.avgpool(x).flatten(1))
+        found: Tensor = self.fc(self.avgpool(x).flatten(1))
+        return found
 
 
 def resnet18(classes: int = 1000) -> ResNet:

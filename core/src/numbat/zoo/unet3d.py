@@ -65,4 +65,5 @@ class UNet3D(nn.Module):
             levels.append(x)
         for level in reversed(range(len(self.lift))):
             x = self.up[level](cat([levels[level], self.lift[level](x)], 1))
-        return self.head(x)
+        found: Tensor = self.head(x)
+        return found

@@ -42,7 +42,8 @@ class Conv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape (N, outside, H / stride, W / stride)."""
-        return self.act(self.bn(self.conv(x)))
+        found: Tensor = self.act(self.bn(self.conv(x)))
+        return found
 
 
 class Bottleneck(nn.Module):
@@ -57,7 +58,8 @@ class Bottleneck(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The input's shape."""
         out = self.cv2(self.cv1(x))
-        return x + out if self.shortcut else out
+        found: Tensor = x + out if self.shortcut else out
+        return found
 
 
 class C2f(nn.Module):
@@ -75,7 +77,8 @@ class C2f(nn.Module):
         parts = list(self.cv1(x).chunk(2, 1))
         for bottleneck in self.m:
             parts.append(bottleneck(parts[-1]))
-        return self.cv2(cat(parts, 1))
+        found: Tensor = self.cv2(cat(parts, 1))
+        return found
 
 
 class SPPF(nn.Module):
@@ -92,7 +95,8 @@ class SPPF(nn.Module):
         parts = [self.cv1(x)]
         for _ in range(3):
             parts.append(self.m(parts[-1]))
-        return self.cv2(cat(parts, 1))
+        found: Tensor = self.cv2(cat(parts, 1))
+        return found
 
 
 class DFL(nn.Module):
@@ -108,7 +112,8 @@ class DFL(nn.Module):
         """Distances (N, 4, anchors) of logits (N, 4 BINS, anchors)."""
         batch, _, anchors = x.shape
         shares = F.softmax(x.reshape(batch, 4, BINS, anchors).transpose(1, 2), 1)
-        return self.conv(shares).reshape(batch, 4, anchors)
+        found: Tensor = self.conv(shares).reshape(batch, 4, anchors)
+        return found
 
 
 class Detect(nn.Module):

@@ -29,10 +29,12 @@ class _WeightNorm(Module):
 
     def _lengths(self, v: Tensor) -> Tensor:
         if self.over_all:
-            return (v * v).sum().sqrt()
+            found: Tensor = (v * v).sum().sqrt()
+            return found
         kept = self.dim % v.ndim
         axes = tuple(axis for axis in range(v.ndim) if axis != kept)
-        return (v * v).sum(axes, keepdim=True).sqrt() if axes else (v * v).sqrt()
+        found = (v * v).sum(axes, keepdim=True).sqrt() if axes else (v * v).sqrt()
+        return found
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         """The weight."""
@@ -76,7 +78,8 @@ class _SpectralNorm(Module):
         if self.dim:
             others = [axis for axis in range(weight.ndim) if axis != self.dim]
             weight = weight.permute(self.dim, *others)
-        return weight.flatten(1)
+        found: Tensor = weight.flatten(1)
+        return found
 
     def _unit(self, vector: Array) -> Array:
         return vector / max(float(np.linalg.norm(vector)), self.eps)
@@ -98,7 +101,8 @@ class _SpectralNorm(Module):
         # The vectors change in place with the next step, the saved ones must not.
         u, v = self._u.clone(), self._v.clone()
         sigma = (u * matrix.matmul(v)).sum()
-        return weight / sigma
+        found: Tensor = weight / sigma
+        return found
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """Any weight will do as its own original."""
