@@ -38,9 +38,10 @@ static inline float mish(float v) {
     return v * (n / (n + 2.0f));
 }
 
-/* 1 - gate^2 = (1 - gate) (1 + gate), and 1 - gate = 2 / (n + 2), so nothing cancels. */
+/* 1 - gate^2 = (1 - gate) (1 + gate), and 1 - gate = 2 / (n + 2), so nothing cancels; beyond 40 it is 0,
+ * whatever it is multiplied with. */
 static inline float mish_slope(float v) {
-    const float n = mish_part(v), rest = 2.0f / (n + 2.0f), gate = n / (n + 2.0f);
+    const float n = mish_part(v), rest = v < 40.0f ? 2.0f / (n + 2.0f) : 0.0f, gate = n / (n + 2.0f);
     return gate + v * v_sigmoid(v) * rest * (1.0f + gate);
 }
 
