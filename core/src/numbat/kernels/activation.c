@@ -13,7 +13,7 @@
     void nb_##name(const float *restrict x, float *restrict out, float a, float b, float c,            \
                    int64_t begin, int64_t end) {                                                       \
         (void)a, (void)b, (void)c;                                                                     \
-        for (int64_t i = begin; i < end; i++) {                                                        \
+        INTERLEAVED for (int64_t i = begin; i < end; i++) {                                            \
             const float v = x[i];                                                                      \
             out[i] = VALUE;                                                                            \
         }                                                                                              \
@@ -21,7 +21,7 @@
     void nb_##name##_backward(const float *restrict grad, const float *restrict x, float *restrict out, \
                               float a, float b, float c, int64_t begin, int64_t end) {                 \
         (void)a, (void)b, (void)c;                                                                     \
-        for (int64_t i = begin; i < end; i++) {                                                        \
+        INTERLEAVED for (int64_t i = begin; i < end; i++) {                                            \
             const float v = x[i], g = grad[i];                                                         \
             out[i] = GRADIENT;                                                                         \
         }                                                                                              \

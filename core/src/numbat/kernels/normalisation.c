@@ -12,7 +12,7 @@
 
 #define LANES 16
 #define STRETCH 4096
-#define BLOCK 32 /* channels whose sums stay in registers */
+#define BLOCK 256 /* channels whose sums stay in the nearest cache */
 
 /* Repeats a loop for each activation, so that none asks within: f is its value, f##_slope its derivative. */
 #define FOR_ACTIVATION(LOOP)                  \
@@ -94,7 +94,7 @@ void nb_affine_planes(const float *restrict x, const float *scale, const float *
         const float a = scale[plane % channels], b = shift[plane % channels];
         const float *from = x + plane * inner;
         float *to = out + plane * inner;
-#define LOOP(f) for (int64_t j = 0; j < inner; j++) to[j] = f(a * from[j] + b);
+#define LOOP(f) INTERLEAVED for (int64_t j = 0; j < inner; j++) to[j] = f(a * from[j] + b);
         FOR_ACTIVATION(LOOP)
 #undef LOOP
     }
@@ -113,7 +113,7 @@ void nb_gradient_sums_planes(const float *grad, const float *x, const float *mea
             if (activation) {
                 const float a = scale[c], b = shift[c];
                 float *to = through + at;
-#define LOOP(f) for (int64_t j = 0; j < inner; j++) to[j] = g[j] * f##_slope(a * from[j] + b);
+#define LOOP(f) INTERLEAVED for (int64_t j = 0; j < inner; j++) to[j] = g[j] * f##_slope(a * from[j] + b);
                 FOR_ACTIVATION(LOOP)
 #undef LOOP
                 g = to;
@@ -140,32 +140,44 @@ void nb_gradient_planes(const float *g, const float *x, const float *mean, const
 
 /* -- rows --------------------------------------------------------------------------------------------- */
 
-/* slots[piece] = the sums of (x - shift[c]), then those of the squares. */
+/* Rows of a stretch of some 32 KiB, which is read several times while it lies in the cache. */
+static int64_t stretch_rows(int64_t channels) {
+    const int64_t rows = 2 * STRETCH / channels;
+    return rows < 4 ? 4 : rows;
+}
+
+/* slots[piece] = the sums of (x - shift[c]), then those of the squares. Rows go in fours, so that four
+ * elements are added for each time a channel's sum is read and written. */
 void nb_moments_rows(const float *x, const float *shift, double *slots, int64_t channels, int64_t grain,
                      int64_t begin, int64_t end) {
     double *sums = slots + begin / grain * 2 * channels, *squares = sums + channels;
-    for (int64_t c = 0; c < channels; c += BLOCK) {
-        const int width = channels - c < BLOCK ? (int)(channels - c) : BLOCK;
-        float s[BLOCK] = {0}, q[BLOCK] = {0};
-        if (width == BLOCK)
-            for (int64_t row = begin; row < end; row++) {
-                const float *from = x + row * channels + c;
-                for (int k = 0; k < BLOCK; k++) {
-                    const float v = from[k] - shift[c + k];
-                    s[k] += v;
-                    q[k] += v * v;
+    for (int64_t c = 0; c < 2 * channels; c++) sums[c] = 0;
+    const int64_t step = stretch_rows(channels);
+    for (int64_t start = begin; start < end; start += step) {
+        const int64_t stop = start + step < end ? start + step : end;
+        for (int64_t c = 0; c < channels; c += BLOCK) {
+            const int64_t width = channels - c < BLOCK ? channels - c : BLOCK;
+            float s[BLOCK] = {0}, q[BLOCK] = {0};
+            int64_t row = start;
+            for (; row + 4 <= stop; row += 4) {
+                const float *x0 = x + row * channels + c, *x1 = x0 + channels, *x2 = x1 + channels;
+                const float *x3 = x2 + channels, *k = shift + c;
+                for (int64_t j = 0; j < width; j++) {
+                    const float a = x0[j] - k[j], b = x1[j] - k[j], d = x2[j] - k[j], e = x3[j] - k[j];
+                    s[j] += (a + b) + (d + e);
+                    q[j] += (a * a + b * b) + (d * d + e * e);
                 }
             }
-        else
-            for (int64_t row = begin; row < end; row++)
-                for (int k = 0; k < width; k++) {
-                    const float v = x[row * channels + c + k] - shift[c + k];
-                    s[k] += v;
-                    q[k] += v * v;
+            for (; row < stop; row++)
+                for (int64_t j = 0; j < width; j++) {
+                    const float a = x[row * channels + c + j] - shift[c + j];
+                    s[j] += a;
+                    q[j] += a * a;
                 }
-        for (int k = 0; k < width; k++) {
-            sums[c + k] = s[k];
-            squares[c + k] = q[k];
+            for (int64_t j = 0; j < width; j++) {
+                sums[c + j] += s[j];
+                squares[c + j] += q[j];
+            }
         }
     }
 }
@@ -175,7 +187,7 @@ void nb_affine_rows(const float *restrict x, const float *scale, const float *sh
     for (int64_t row = begin; row < end; row++) {
         const float *from = x + row * channels;
         float *to = out + row * channels;
-#define LOOP(f) for (int64_t j = 0; j < channels; j++) to[j] = f(scale[j] * from[j] + shift[j]);
+#define LOOP(f) INTERLEAVED for (int64_t j = 0; j < channels; j++) to[j] = f(scale[j] * from[j] + shift[j]);
         FOR_ACTIVATION(LOOP)
 #undef LOOP
     }
@@ -186,38 +198,44 @@ void nb_gradient_sums_rows(const float *grad, const float *x, const float *mean,
                            const float *shift, float *through, double *slots, int32_t activation,
                            int64_t channels, int64_t grain, int64_t begin, int64_t end) {
     double *sums = slots + begin / grain * 2 * channels, *dots = sums + channels;
-    if (activation) {
-        for (int64_t row = begin; row < end; row++) {
-            const int64_t at = row * channels;
+    for (int64_t c = 0; c < 2 * channels; c++) sums[c] = 0;
+    const int64_t step = stretch_rows(channels);
+    for (int64_t start = begin; start < end; start += step) {
+        const int64_t stop = start + step < end ? start + step : end;
+        const float *given = grad;
+        if (activation) {
+            for (int64_t row = start; row < stop; row++) {
+                const int64_t at = row * channels;
 #define LOOP(f)                                \
-    for (int64_t j = 0; j < channels; j++)     \
+    INTERLEAVED for (int64_t j = 0; j < channels; j++)     \
         through[at + j] = grad[at + j] * f##_slope(scale[j] * x[at + j] + shift[j]);
-            FOR_ACTIVATION(LOOP)
+                FOR_ACTIVATION(LOOP)
 #undef LOOP
+            }
+            given = through;
         }
-        grad = through;
-    }
-    for (int64_t c = 0; c < channels; c += BLOCK) {
-        const int width = channels - c < BLOCK ? (int)(channels - c) : BLOCK;
-        float s[BLOCK] = {0}, q[BLOCK] = {0};
-        if (width == BLOCK)
-            for (int64_t row = begin; row < end; row++) {
-                const float *from = x + row * channels + c, *g = grad + row * channels + c;
-                for (int k = 0; k < BLOCK; k++) {
-                    s[k] += g[k];
-                    q[k] += g[k] * (from[k] - mean[c + k]);
+        for (int64_t c = 0; c < channels; c += BLOCK) {
+            const int64_t width = channels - c < BLOCK ? channels - c : BLOCK;
+            float s[BLOCK] = {0}, q[BLOCK] = {0};
+            int64_t row = start;
+            for (; row + 2 <= stop; row += 2) {
+                const float *x0 = x + row * channels + c, *x1 = x0 + channels, *m = mean + c;
+                const float *g0 = given + row * channels + c, *g1 = g0 + channels;
+                for (int64_t j = 0; j < width; j++) {
+                    s[j] += g0[j] + g1[j];
+                    q[j] += g0[j] * (x0[j] - m[j]) + g1[j] * (x1[j] - m[j]);
                 }
             }
-        else
-            for (int64_t row = begin; row < end; row++)
-                for (int k = 0; k < width; k++) {
-                    const int64_t at = row * channels + c + k;
-                    s[k] += grad[at];
-                    q[k] += grad[at] * (x[at] - mean[c + k]);
+            for (; row < stop; row++)
+                for (int64_t j = 0; j < width; j++) {
+                    const int64_t at = row * channels + c + j;
+                    s[j] += given[at];
+                    q[j] += given[at] * (x[at] - mean[c + j]);
                 }
-        for (int k = 0; k < width; k++) {
-            sums[c + k] = s[k];
-            dots[c + k] = q[k];
+            for (int64_t j = 0; j < width; j++) {
+                sums[c + j] += s[j];
+                dots[c + j] += q[j];
+            }
         }
     }
 }

@@ -65,8 +65,8 @@ def _layout(x: Array) -> _Layout | None:
 
 
 def _grain(length: int) -> int:
-    """Rows, planes or channels of `length` elements in a piece: some 16,384 elements."""
-    return max(1, 16384 // max(length, 1))
+    """Rows, planes or channels of `length` elements in a piece: some 131,072 elements."""
+    return max(1, 131072 // max(length, 1))
 
 
 def along_channels(values: Array, ndim: int) -> Array:

@@ -27,8 +27,8 @@ _CROSS_ENTROPY_BACKWARD = kernel("nb_cross_entropy_backward", "PPPPPPllffll")
 
 
 def grain(columns: int) -> int:
-    """Rows in a piece: some 16,384 elements."""
-    return max(1, 16384 // max(columns, 1))
+    """Rows in a piece: some 65,536 elements."""
+    return max(1, 65536 // max(columns, 1))
 
 
 def _along(

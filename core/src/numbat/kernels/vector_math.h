@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Several vectors at a time: the polynomials are chains, and a processor needs more than one to keep busy. */
+#define INTERLEAVED _Pragma("clang loop interleave_count(4)")
+
 #if defined(__FMA__) || defined(__aarch64__)
 #define NB_HAS_FMA 1
 #else
@@ -23,8 +26,10 @@ static inline float v_from_bits(int32_t bits) {
     return value;
 }
 
-/* 2^n for n in [-126, 127]. */
-static inline float v_power_of_two(int32_t n) { return v_from_bits((n + 127) * (1 << 23)); }
+/* 2^n for n in [-126, 127]; unsigned, as n is any number where x is NaN. */
+static inline float v_power_of_two(int32_t n) {
+    return v_from_bits((int32_t)(((uint32_t)n + 127u) << 23));
+}
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; gives exp(r) - 1 and n. */
 static inline float v_reduced(float x, int32_t *n) {
