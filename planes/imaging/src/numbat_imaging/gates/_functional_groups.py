@@ -195,18 +195,20 @@ def _private(check: Check) -> None:
 def _full(check: Check, item: Dataset) -> None:
     """A group without a free block has no room for another owner; the rest is still taken."""
     for taken, required in ((range(0x10, 0x100), None), (range(0x10, 0xFF), "in the item")):
-        top = Dataset()
-        for block in taken:
-            top.add_new(BaseTag(_GROUP << 16 | block), "LO", f"OTHER {block:02X}")
-        group = Dataset()
-        group.MRImageFrameTypeSequence = [item]
-        (flat,) = _flat(_object(top, [], [group]))
-        check.equal(f"an owner beside {len(taken)} others", _owner_of(flat), required)
-        check.equal(
-            f"public elements before and behind it, beside {len(taken)} others",
-            (elements.decimal(flat, "FlipAngle"), elements.decimal(flat, "RescaleSlope")),
-            (15.0, 3.0),
-        )
+        standard = Dataset()
+        standard.MRImageFrameTypeSequence = [item]
+        for kind, group in (("standard", standard), ("private", _in_private_group(item))):
+            top = Dataset()
+            for block in taken:
+                top.add_new(BaseTag(_GROUP << 16 | block), "LO", f"OTHER {block:02X}")
+            (flat,) = _flat(_object(top, [], [group]))
+            name = f"in a {kind} group beside {len(taken)} others"
+            check.equal(f"an owner {name}", _owner_of(flat), required)
+            check.equal(
+                f"public elements before and behind an owner {name}",
+                (elements.decimal(flat, "FlipAngle"), elements.decimal(flat, "RescaleSlope")),
+                (15.0, 3.0),
+            )
 
 
 def _limits(check: Check) -> None:

@@ -99,6 +99,8 @@ def _damaged_tables(check: Check) -> None:
     damaged("entries of 7 bits", made(SMALL, with_modality_lut(0, ramp, bits=7)))
     damaged("entries of 17 bits", made(SMALL, with_modality_lut(0, ramp, bits=17)))
     damaged("values above its bits", made(SMALL, with_modality_lut(0, [4096] * 192, bits=12)))
+    one = [0, 4096, *[0] * 190]
+    damaged("one value above its bits", made(SMALL, with_modality_lut(0, one, bits=12)))
     damaged(
         "a rescale beside it",
         made(SMALL, with_modality_lut(0, ramp), with_values(RescaleSlope=2, RescaleIntercept=0)),
