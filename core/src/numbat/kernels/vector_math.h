@@ -102,10 +102,14 @@ static inline float v_bell(float a) {
     const float square = a * a;
 #if NB_HAS_FMA
     const float lost = __builtin_fmaf(a, a, -square);
-    return v_exp(-0.5f * square) * (1.0f - 0.5f * lost);
 #else
-    return v_exp(-0.5f * square);
+    /* Dekker's product: the upper half of the bits squares exactly. */
+    int32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    const float high = v_from_bits(bits & ~0xfff), low = a - high;
+    const float lost = ((high * high - square) + 2.0f * high * low) + low * low;
 #endif
+    return v_exp(-0.5f * square) * (1.0f - 0.5f * lost);
 }
 
 /* The standard normal's upper tail beyond |x|, and its bell at x. tail = bell * t * P(t) with
