@@ -131,7 +131,7 @@ def test_edges_of_powers(exponent: float) -> None:
     _assert_same(mine.grad, theirs.grad, "f8", "gradient of pow")
 
 
-@pytest.mark.parametrize("low,high", [(-0.5, 2.0), (None, 1.0), (0.0, None), (2.0, -1.0)])
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 2.0), (None, 1.0), (0.0, None), (2.0, -1.0)])
 def test_edges_of_clamp(low: float | None, high: float | None) -> None:
     mine, theirs = _pair(EDGES, "f8")
     got, wanted = mine.clamp(low, high), theirs.clamp(low, high)

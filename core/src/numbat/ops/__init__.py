@@ -1,6 +1,7 @@
 """Operators by family: each module holds the forward and the backward function of its operators."""
 
 from numbat.ops.activations import *
+from numbat.ops.aliases import *
 from numbat.ops.attention import *
 from numbat.ops.bitwise import *
 from numbat.ops.casting import *

@@ -25,7 +25,7 @@ def _sample_compared(rng: np.random.Generator) -> Any:
 
 
 def compared(name: str, ufunc: Any, input: Any, other: Any) -> Tensor:
-    """The bools of a comparison; whole numbers are compared as such, also out of the type's range."""
+    """The bools of a comparison; whole numbers are compared as such, beyond the type's range too."""
     if type(other) is int and isinstance(input, Tensor) and input.array.dtype.kind in "iu":
         return wrap(ufunc(input.array, other))
     x, y = operands(input, other)
@@ -124,7 +124,7 @@ def _sample_close(rng: np.random.Generator) -> Any:
 def isclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Whether `|input - other| <= atol + rtol * |other|`; infinities are close to themselves alone."""
+    """Whether `|input - other| <= atol + rtol * |other|`; infinities to themselves alone."""
     check_broadcast("isclose", input.array.shape, other.array.shape)
     return wrap(_close(input.array, other.array, rtol, atol, equal_nan))
 

@@ -54,7 +54,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The elements (or slices along an axis) without those equal to the one before; see `unique`."""
+    """The elements (or slices along an axis) without those equal to the one before."""
     array = input.array
     axis = 0 if dim is None else axis_of(dim, array.ndim, "unique_consecutive")
     rows = array.reshape(-1) if dim is None else np.moveaxis(array, axis, 0)
@@ -84,7 +84,7 @@ def searchsorted(
     sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The places at which elements go into sorted sequences: before equal ones, or after them (`right`).
+    """Where elements go into sorted sequences: before equal ones, or after them (`right`).
 
     Raises CORE-0222 for an unknown side, CORE-0227 where the leading axes differ.
     """
@@ -124,8 +124,7 @@ def _sample_bucketize(rng: np.random.Generator) -> Any:
 def bucketize(
     input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """The bucket of each element between sorted boundaries: of an element on one the lower, or the upper
-    (`right`).
+    """The bucket of each element between sorted boundaries; `right`: a boundary begins one.
 
     Raises CORE-0227 for boundaries of several axes.
     """
@@ -144,7 +143,7 @@ def _sample_histc(rng: np.random.Generator) -> Any:
 
 @operator(_sample_histc, differentiable=False)
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements lie in each of `bins` bins of one width from `min` to `max` (both 0: of the data).
+    """How many elements lie in each of `bins` bins from `min` to `max` (both 0: of the data).
 
     Raises CORE-0223 for no bins, or where `max` is below `min`.
     """

@@ -8,11 +8,15 @@ import numpy as np
 
 from numbat.autograd.tape import Node, record, record_many
 from numbat.ops.along import put, take
+from numbat.ops.casting import clone
+from numbat.ops.comparison import ne
 from numbat.ops.extremals import Chosen, grid
 from numbat.ops.mapping import is_half, weighted, widened
+from numbat.ops.pointwise import sub
+from numbat.ops.reductions import sum as total
 from numbat.ops.reductions import sum_dtype
 from numbat.ops.registry import Sample, operator
-from numbat.ops.viewing import axis_of
+from numbat.ops.viewing import axis_of, reshape
 from numbat.tensors.promotion import floating
 from numbat.tensors.tensor import Array, Tensor, wrap
 
@@ -216,17 +220,17 @@ def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The differences of neighbours along an axis, taken `n` times; of bools, whether they differ."""
+    """The differences of neighbours along an axis, `n` times; of bools, whether they differ."""
     from numbat.ops.joining import cat
 
     axis = axis_of(dim, input.array.ndim, "diff")
     if not n:
-        return input.clone()
+        return clone(input)
     parts = [one for one in (prepend, input, append) if one is not None]
     x = cat(parts, axis) if len(parts) > 1 else input
     for _ in range(min(n, x.array.shape[axis])):
         upper, lower = _view(x, axis, slice(1, None)), _view(x, axis, slice(0, -1))
-        x = upper != lower if x.array.dtype.kind == "b" else upper - lower
+        x = ne(upper, lower) if x.array.dtype.kind == "b" else sub(upper, lower)
     return x
 
 
@@ -261,15 +265,14 @@ def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
         return x
     shape = [1] * ndim
     shape[axis] = x.array.shape[0]
-    return x.reshape(shape)
+    return reshape(x, shape)
 
 
 @operator(_sample_trapezoid)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """The integral along an axis by trapezoids, at places `x` or in steps of `dx`."""
-    return _slabs(y, x, dx, dim, "trapezoid").sum(
-        axis_of(dim, y.array.ndim, "trapezoid") - y.array.ndim
-    )
+    axis = axis_of(dim, y.array.ndim, "trapezoid") - y.array.ndim
+    return total(_slabs(y, x, dx, dim, "trapezoid"), axis)
 
 
 @operator(_sample_trapezoid, torch=None, method=False)

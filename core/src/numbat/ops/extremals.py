@@ -8,7 +8,7 @@ import numpy as np
 
 from numbat.autograd.tape import Node, record, record_many
 from numbat.ops.along import put, take
-from numbat.ops.mapping import is_half, weighted
+from numbat.ops.mapping import add_over, is_half, weighted
 from numbat.ops.reductions import axes_of, kept_shape, spread
 from numbat.ops.registry import Sample, operator
 from numbat.ops.viewing import axis_of, reshape
@@ -86,7 +86,7 @@ def shared_among(
     mask = np.asarray(x == kept)
     if nan:
         mask = mask | ((kept != kept) & (x != x))
-    count = np.add.reduce(mask, axes, np.float64, None, True)
+    count = add_over(mask, axes, np.float64, None, True)
     return weighted(spread(grad, x.shape, axes), mask / count)
 
 
@@ -137,7 +137,7 @@ def _index(name: str, input: Tensor, dim: int | None, keepdim: bool) -> Tensor:
 
 
 def places_of(name: str, array: Array, axis: int) -> Array:
-    """The places of the first largest ("argmax") or smallest elements along an axis, which is kept."""
+    """The places of the first largest ("argmax") or smallest along an axis, which is kept."""
     function: Any = np.argmax if name in ("argmax", "max") else np.argmin
     if is_half(array.dtype):
         array = array.astype(np.float32)
@@ -146,7 +146,7 @@ def places_of(name: str, array: Array, axis: int) -> Array:
 
 @operator(_sample_axis, differentiable=False)
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the largest element along an axis, or in the flattened tensor; of the first one.
+    """The index of the first largest element along an axis, or in the flattened tensor.
 
     Raises CORE-0221 where there are no elements.
     """
@@ -155,7 +155,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 @operator(_sample_axis, differentiable=False)
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the smallest element along an axis, or in the flattened tensor; of the first one.
+    """The index of the first smallest element along an axis, or in the flattened tensor.
 
     Raises CORE-0221 where there are no elements.
     """
@@ -209,8 +209,7 @@ def _max_or_min(
 
 @operator(_sample_axis, torch="max.reduction_with_dim")
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest element; with an axis, the largest along it and their indices (the first one's, which
-    gets the gradient); with a second tensor, `maximum`.
+    """The largest element; along an axis with the first one's index; with a second tensor, `maximum`.
 
     Raises CORE-0221 where there are no elements.
     """
@@ -219,8 +218,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 @operator(_sample_axis, torch="min.reduction_with_dim")
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The smallest element; with an axis, the smallest along it and their indices (the first one's,
-    which gets the gradient); with a second tensor, `minimum`.
+    """The smallest element; along an axis with the first one's index; with another, `minimum`.
 
     Raises CORE-0221 where there are no elements.
     """

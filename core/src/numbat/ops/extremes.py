@@ -1,4 +1,4 @@
-"""The larger and the smaller of two, bounds, and choices between two tensors, element by element."""
+"""The larger and the smaller of two, bounds, and choices between two, element by element."""
 
 from __future__ import annotations
 
@@ -110,14 +110,15 @@ def _sample_where(rng: np.random.Generator) -> Any:
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor where the condition holds, `other` elsewhere."""
-    return where(condition, self, other)
+    chosen: Tensor = where(condition, self, other)
+    return chosen
 
 
 @operator(_sample_where, method=_where_method)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
-    """`input` where the condition holds, `other` elsewhere; with the condition alone, where it holds.
+    """`input` where the condition holds, `other` elsewhere; of the condition alone, its places.
 
-    Raises CORE-0220 for a condition that is not of bools, CORE-0201 for shapes that do not broadcast.
+    Raises CORE-0220 for a condition that is not of bools, CORE-0201 for shapes that do not meet.
     """
     if input is None and other is None:
         return tuple([wrap(one) for one in np.nonzero(condition.array)])

@@ -9,8 +9,15 @@ import numpy as np
 
 from numbat.autograd.tape import Node, record
 from numbat.ops.extremals import check_choice
-from numbat.ops.mapping import nothing, weighted, widened
-from numbat.ops.pointwise import sub
+from numbat.ops.mapping import (
+    add_over,
+    maximum_over,
+    minimum_over,
+    nothing,
+    weighted,
+    widened,
+)
+from numbat.ops.pointwise import mul, sub
 from numbat.ops.reductions import axes_of, spread
 from numbat.ops.registry import Sample, operator
 from numbat.ops.viewing import axis_of
@@ -53,21 +60,9 @@ def norm(
 
 
 def _nuclear(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    import numbat.ops as ops
+    from numbat.ops.matrix_functions import matrix_norm
 
-    matrix_norm = getattr(getattr(ops, "linalg", None), "matrix_norm", None)
-    axes = (-2, -1) if dim is None else tuple(dim)
-    if matrix_norm is not None:
-        return matrix_norm(input, "nuc", axes, keepdim)
-    moved = input.permute(*_last(input.array.ndim, axes))
-    values: Tensor = ops.svdvals(moved) if hasattr(ops, "svdvals") else ops.svd(moved)[1]
-    out = values.sum(-1)
-    return out.reshape((*out.shape, 1, 1)) if keepdim else out
-
-
-def _last(ndim: int, axes: tuple[int, ...]) -> list[int]:
-    chosen = [axis_of(axis, ndim, "norm") for axis in axes]
-    return [axis for axis in range(ndim) if axis not in chosen] + chosen
+    return matrix_norm(input, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim)
 
 
 def vector_norm(x: Tensor, p: float, dim: Any, keepdim: bool, name: str) -> Tensor:
@@ -85,7 +80,7 @@ def vector_norm(x: Tensor, p: float, dim: Any, keepdim: bool, name: str) -> Tens
 
 
 def _norm_of(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Any:
-    add = np.add.reduce
+    add = add_over
     if p == 2:
         return np.sqrt(add(x * x, axes, None, None, keepdim))
     if p == 0:
@@ -94,7 +89,7 @@ def _norm_of(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Any:
     if p == 1:
         return add(size, axes, None, None, keepdim)
     if math.isinf(p):
-        return (np.maximum if p > 0 else np.minimum).reduce(size, axes, None, None, keepdim)
+        return (maximum_over if p > 0 else minimum_over)(size, axes, None, None, keepdim)
     total = add(np.power(size, x.dtype.type(p)), axes, None, None, keepdim)
     return np.power(total, x.dtype.type(1 / p))
 
@@ -116,7 +111,7 @@ def norm_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
     if math.isinf(p):
         mask = np.abs(x.array) == result.array
         mask = mask | np.isnan(widened(x.array)) & np.isnan(widened(result.array))
-        count = np.add.reduce(mask, axes, np.float64, None, True)
+        count = add_over(mask, axes, np.float64, None, True)
         return (weighted(x.sgn() * grad, mask / count),)
     if p < 1:
         steep = weighted(x.sgn() * x.abs().pow(p - 1), np.asarray(x.array != 0))
@@ -155,4 +150,4 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axes = tuple(one for one in range(input.array.ndim) if one != axis)
     size = vector_norm(input, p, axes, True, "renorm")
     factor = (maxnorm / (size + 1e-7)).where(wrap(np.asarray(size.array > maxnorm)), 1.0)
-    return input * factor
+    return mul(input, factor)

@@ -1,4 +1,4 @@
-"""numpy's functions applied element by element, with the rounding PyTorch has; and gradients under masks."""
+"""numpy's functions element by element, rounded as in PyTorch; and gradients under masks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from numbat_registries import refuse
 
 _WIDE = np.dtype(np.float32)
 
+# numpy's reductions, called by position: array, axes, dtype, out, keepdims.
+add_over: Any = np.add.reduce
+multiply_over: Any = np.multiply.reduce
+maximum_over: Any = np.maximum.reduce
+minimum_over: Any = np.minimum.reduce
+
 
 def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether a type is float16 or bfloat16, which are computed in float32 and rounded once."""
@@ -21,7 +27,7 @@ def is_half(dtype: np.dtype[Any]) -> bool:
 
 
 def widened(array: Array) -> Array:
-    """The values in the type they are computed in: float32 for float16 and bfloat16, else their own."""
+    """The values in the type they are computed in: float32 for halves, else their own."""
     return array.astype(_WIDE) if is_half(array.dtype) else array
 
 
@@ -50,8 +56,8 @@ def mapped_all(operator: str, function: Any, *arrays: Array) -> Any:
 def of_halves(operator: str, ufunc: Any, x: Tensor, y: Tensor, given: Any) -> tuple[Any, Tensor]:
     """`ufunc` of two operands of a 2-byte type, and the second operand to save.
 
-    float16 and bfloat16 are computed in float32; a number, or a tensor of no axes, that was given as
-    the second operand is not rounded to them before, as in PyTorch's products and quotients.
+    float16 and bfloat16 are computed in float32; a number, or a tensor of no axes, that was given
+    as the second operand is not rounded to them before, as in PyTorch's products and quotients.
     """
     dtype = x.array.dtype
     if dtype.kind in "iu":
@@ -68,8 +74,7 @@ def of_halves(operator: str, ufunc: Any, x: Tensor, y: Tensor, given: Any) -> tu
 
 
 def weighted(grad: Tensor, weights: Array) -> Tensor:
-    """A gradient times constant weights, or where a mask holds; where the weight is zero it is zero,
-    whatever the gradient is there."""
+    """A gradient times constant weights, or where a mask holds; zero where the weight is, always."""
     if weights.dtype.kind == "b":
         array = np.where(weights, grad.array, np.zeros((), grad.array.dtype))
     else:

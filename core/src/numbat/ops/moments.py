@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from numbat.autograd.tape import Node, record
-from numbat.ops.mapping import weighted, widened
+from numbat.ops.extremes import clamp
+from numbat.ops.mapping import add_over, weighted, widened
 from numbat.ops.reductions import axes_of, extent_of, mean, spread
 from numbat.ops.registry import Sample, operator
 from numbat.ops.viewing import reshape
@@ -42,10 +43,10 @@ def _variance(
     wide = widened(input.array)
     axes = axes_of(dim, wide.ndim, name)
     count = extent_of(wide.shape, axes)
-    centre = np.add.reduce(wide, axes, None, None, True) / np.float64(count).astype(wide.dtype)
+    centre = add_over(wide, axes, None, None, True) / np.float64(count).astype(wide.dtype)
     gap = wide - centre
     free = max(count - correction, 0)
-    total = np.add.reduce(np.multiply(gap, gap, out=gap), axes, None, None, keepdim)
+    total = add_over(np.multiply(gap, gap, out=gap), axes, None, None, keepdim)
     return np.true_divide(total, free, dtype=wide.dtype), (axes, count, correction)
 
 
@@ -137,7 +138,7 @@ def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The covariances of variables (rows) over observations (columns), weighted by counts and weights.
+    """The covariances of variables (rows) over observations (columns), by counts and weights.
 
     Raises CORE-0227 for more than two axes.
     """
@@ -190,4 +191,4 @@ def corrcoef(input: Tensor) -> Tensor:
         return c / c
     scale = c.diagonal().sqrt()
     result = c / reshape(scale, (-1, 1)) / reshape(scale, (1, -1))
-    return result.clamp(-1, 1)
+    return clamp(result, -1, 1)

@@ -1,4 +1,4 @@
-"""Arithmetic element by element over tensors and numbers: sums, products, and what is made of both."""
+"""Arithmetic element by element over tensors and numbers: sums, products and blends."""
 
 from __future__ import annotations
 

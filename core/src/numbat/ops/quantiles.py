@@ -34,7 +34,7 @@ def _nan_counts(array: Array, axis: int) -> Array:
 
 
 def _median_places(array: Array, axis: int, skip_nan: bool) -> Array:
-    """The places of the lower medians along an axis, which is kept; of the first NaN where one counts."""
+    """The places of the lower medians along an axis, which is kept; of a NaN where one counts."""
     places = order(array, axis)
     nans = _nan_counts(array, axis)
     extent = array.shape[axis]
@@ -69,8 +69,9 @@ def median_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 @operator(_sample_median)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median, NaN where an element is: of an even number the lower of the two in the middle; along
-    an axis with its index.
+    """The median, NaN where an element is; along an axis with its index.
+
+    Of an even number of elements it is the lower of the two in the middle.
 
     Raises CORE-0221 for an axis without elements.
     """
@@ -93,7 +94,7 @@ def _sample_mode(rng: np.random.Generator) -> Any:
 
 @operator(_sample_mode)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Chosen:
-    """The most frequent element along an axis (of several the smallest), and the index of its last place.
+    """The most frequent element along an axis (of several the smallest), and its last index.
 
     Raises CORE-0221 for an axis without elements.
     """
@@ -203,11 +204,12 @@ def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
     interpolation: str = "linear",
 ) -> Tensor:  # fmt: skip
-    """The quantiles along an axis, or of all elements; NaN where an element is. Several `q` stack at the
-    front.
+    """The quantiles along an axis, or of all elements; NaN where an element is.
 
-    Raises CORE-0221 for a tensor without elements, CORE-0222 for an unknown interpolation, CORE-0223 for
-    `q` outside [0, 1], CORE-0227 for `q` of more than one axis.
+    Several `q` stack at the front.
+
+    Raises CORE-0221 for a tensor without elements, CORE-0222 for an unknown interpolation,
+    CORE-0223 for `q` outside [0, 1], CORE-0227 for `q` of more than one axis.
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from numbat.autograd.tape import Node, record
-from numbat.ops.mapping import is_half, widened
+from numbat.ops.mapping import add_over, is_half, maximum_over, multiply_over, widened
 from numbat.ops.registry import Sample, operator
 from numbat.ops.viewing import axis_of, expand, reshape
 from numbat.tensors import dtypes
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def axes_of(dim: Any, ndim: int, operator: str) -> tuple[int, ...]:
-    """The axes to reduce, counted from the front and sorted; all of them for None or an empty sequence.
+    """The axes to reduce, from the front and sorted; all of them for None or an empty sequence.
 
     Raises CORE-0204 for an axis that is not there, CORE-0207 for one named twice.
     """
@@ -70,7 +70,6 @@ def reductions(rng: np.random.Generator) -> Any:
 
 
 _BLOCK = 1024
-_add = np.add.reduce
 
 
 def accumulated(array: Array, axes: tuple[int, ...], keepdim: bool, dtype: Any) -> Any:
@@ -80,7 +79,7 @@ def accumulated(array: Array, axes: tuple[int, ...], keepdim: bool, dtype: Any) 
     blocks, and the blocks' sums after them, which keeps the rounding of long columns small.
     """
     if is_half(dtype):
-        return _add(array, axes, np.float32, None, keepdim).astype(dtype)
+        return add_over(array, axes, np.float32, None, keepdim).astype(dtype)
     if (
         axes == (0,)
         and dtype.kind == "f"
@@ -90,13 +89,15 @@ def accumulated(array: Array, axes: tuple[int, ...], keepdim: bool, dtype: Any) 
     ):
         whole = array.shape[0] // _BLOCK
         blocks = array[: whole * _BLOCK].reshape(whole, _BLOCK, *array.shape[1:])
-        total = _add(_add(blocks, 1, dtype), 0) + _add(array[whole * _BLOCK :], 0, dtype)
+        total = add_over(add_over(blocks, 1, dtype), 0) + add_over(
+            array[whole * _BLOCK :], 0, dtype
+        )
         return total[None] if keepdim else total
-    return _add(array, axes, dtype, None, keepdim)
+    return add_over(array, axes, dtype, None, keepdim)
 
 
 def sum_dtype(input: Tensor, dtype: Any) -> np.dtype[Any]:
-    """The type a sum or product is given in: int64 for whole numbers and bools, unless one is asked for."""
+    """The type of a sum or product: the one asked for, else int64 for whole numbers and bools."""
     if dtype is not None:
         return as_dtype(dtype).numpy
     held = input.array.dtype
@@ -194,7 +195,7 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     axes = axes_of(dim, array.ndim, "prod")
     chosen = sum_dtype(input, dtype)
     wide = np.float32 if is_half(chosen) else chosen
-    total = np.multiply.reduce(array, axes, wide, None, keepdim)
+    total = multiply_over(array, axes, wide, None, keepdim)
     return record(total.astype(chosen), prod_backward, (input,), (input,), (axes, keepdim))
 
 
@@ -249,7 +250,7 @@ def _sample_count(rng: np.random.Generator) -> Any:
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements over the axes are other than zero."""
     axes = axes_of(dim, input.array.ndim, "count_nonzero")
-    return wrap(_add(input.array.astype(np.bool_), axes, np.int64))
+    return wrap(add_over(input.array.astype(np.bool_), axes, np.int64))
 
 
 def _sample_logsumexp(rng: np.random.Generator) -> Any:
@@ -266,11 +267,11 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     axes = axes_of(dim, x.array.ndim, "logsumexp")
     wide = widened(x.array)
     if wide.size:
-        top = np.maximum.reduce(wide, axes, None, None, True)
+        top = maximum_over(wide, axes, None, None, True)
         top = np.where(np.isfinite(top), top, 0)
     else:
         top = np.zeros(kept_shape(wide.shape, axes), wide.dtype)
-    total = np.log(_add(np.exp(wide - top), axes, None, None, keepdim))
+    total = np.log(add_over(np.exp(wide - top), axes, None, None, keepdim))
     total = (total + top.reshape(np.shape(total))).astype(x.array.dtype)
     return record(total, logsumexp_backward, (x,), (x,), axes, keep_result=True)
 

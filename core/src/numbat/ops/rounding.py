@@ -18,8 +18,8 @@ from numbat.tensors.promotion import floating_operands, operands
 from numbat.tensors.tensor import Array, Tensor, wrap
 
 __all__ = [
-    "abs", "ceil", "copysign", "floor", "frac", "frexp", "heaviside", "ldexp", "nan_to_num", "round",
-    "sgn", "sign", "signbit", "trunc",
+    "abs", "ceil", "copysign", "floor", "frac", "frexp", "heaviside", "ldexp", "nan_to_num",
+    "round", "sgn", "sign", "signbit", "trunc",
 ]  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def _ordered(input: Tensor, places: Array, axis: int) -> Chosen:
 def sort(
     input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None
 ) -> Chosen:
-    """The elements in order along an axis and their indices; equal ones keep their order, NaN is largest.
+    """The elements in order along an axis and their indices; stable, with NaN as the largest.
 
     Raises CORE-0204 for an axis that is not there.
     """
@@ -93,7 +93,7 @@ def check_rank(operator: str, k: int, lowest: int, extent: int) -> None:
 
 @operator(_sample_topk)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Chosen:
-    """The `k` largest (or smallest) elements along an axis, in falling (rising) order, and their indices.
+    """The `k` largest (or smallest) elements along an axis, in falling (rising) order.
 
     Raises CORE-0223 for more than there are, CORE-0204 for an axis that is not there.
     """

@@ -1,4 +1,4 @@
-"""Special functions: errors, gammas, Bessel functions, element by element, by `kernels/special.c`."""
+"""Error, gamma and Bessel functions, element by element, by `kernels/special.c`."""
 
 from __future__ import annotations
 

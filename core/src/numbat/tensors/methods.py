@@ -14,6 +14,7 @@ from numbat.autograd import engine
 from numbat.autograd.in_place import overwrite
 from numbat.autograd.tape import Handle
 from numbat.ops import indexing, shaping
+from numbat.ops.aliases import SECOND_NAMES
 from numbat.ops.registry import OPERATORS, Operator
 from numbat.tensors import interchange, printing
 from numbat.tensors.tensor import Tensor
@@ -143,6 +144,10 @@ def _attach() -> None:
             setattr(Tensor, entry.name, entry.function if entry.method is True else entry.method)
         if entry.in_place:
             setattr(Tensor, entry.name + "_", _in_place_method(entry))
+    for second, name in SECOND_NAMES.items():
+        setattr(Tensor, second, getattr(Tensor, name))
+        if hasattr(Tensor, name + "_"):
+            setattr(Tensor, second + "_", getattr(Tensor, name + "_"))
     for table, change in ((DUNDERS, None), (COMMUTING, None), (TURNED, _turned)):
         for dunder, name in table.items():
             if name in OPERATORS:
