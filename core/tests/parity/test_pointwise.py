@@ -1,4 +1,4 @@
-"""Element-wise operators against torch: its own samples, and values at which they kink, overflow or end."""
+"""Element-wise operators against torch: its own samples, kinks, overflows and ends."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import opinfo
+import pytest
+import torch
 
 import numbat as nb
 from numbat.ops.registry import OPERATORS
@@ -29,16 +27,16 @@ EDGES = [
 
 UNARY = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "deg2rad",
-    "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "i0", "isfinite", "isinf", "isnan",
-    "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "logit",
+    "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "i0", "isfinite", "isinf",
+    "isnan", "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "logit",
     "nan_to_num", "neg", "rad2deg", "reciprocal", "round", "rsqrt", "sgn", "sigmoid", "sign",
     "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 ]  # fmt: skip
 
 BINARY = [
     "add", "atan2", "copysign", "div", "eq", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
-    "heaviside", "hypot", "isclose", "ldexp", "le", "logaddexp", "logaddexp2", "logical_and", "logical_or",
-    "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "pow", "remainder", "sub", "xlogy",
+    "heaviside", "hypot", "isclose", "ldexp", "le", "logaddexp", "logaddexp2", "logical_and",
+    "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "pow", "remainder", "sub", "xlogy",
 ]  # fmt: skip
 
 PERIODIC = {"sin", "cos", "tan", "sinc"}
@@ -53,8 +51,8 @@ def test_torch_samples(name: str) -> None:
 
 
 def _known(name: str, fault: Any) -> bool:
-    """Where torch is the less exact one: it rounds the parts of composed gradients in half types, and its
-    trigamma has an error of 2e-5 in float32 and is finite at the poles of whole numbers."""
+    """Where torch is the less exact one: it rounds the parts of composed gradients in half types,
+    and its trigamma has an error of 2e-5 in float32 and is finite at the poles of whole numbers."""
     if name == "ldexp":
         return "16" in fault.dtype and fault.what.startswith("gradient")
     return name == "polygamma"
@@ -96,8 +94,8 @@ def test_edges_of_one(name: str, kind: str) -> None:
 
 
 def _left_out(name: str, x: float, y: float) -> bool:
-    """Where torch is the less exact one: remainders of 1e30 over 1e-30 in float32 are NaN to its vector
-    code, and the slope of `copysign` at infinities is inf / inf."""
+    """Where torch is the less exact one: remainders of 1e30 over 1e-30 in float32 are NaN to its
+    vector code, and the slope of `copysign` at infinities is inf / inf."""
     if name in ("fmod", "remainder"):
         return abs(x) >= 1e30 and abs(x) < np.inf and 0 < abs(y) < 1e30
     return name == "copysign" and not np.isfinite(x)

@@ -1,15 +1,13 @@
-"""Reductions and running results against torch: its own samples, ties, zeros, NaN and infinities."""
+"""Reductions and running results against torch: its samples, ties, zeros, NaN and infinities."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import opinfo
+import pytest
+import torch
 
 import numbat as nb
 from numbat.ops.registry import OPERATORS

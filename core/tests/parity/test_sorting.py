@@ -1,15 +1,13 @@
-"""Sorted, ranked and counted elements against torch; of equal elements the values alone are compared."""
+"""Sorted, ranked and counted elements against torch; of equal ones the values alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
-
-torch = pytest.importorskip("torch")
-
 import opinfo
+import pytest
+import torch
 
 import numbat as nb
 
@@ -32,7 +30,7 @@ def test_torch_samples(name: str) -> None:
 )
 @pytest.mark.parametrize("name", RANKED)
 def test_torch_samples_with_equal_elements(name: str, kind: str) -> None:
-    """torch's order of equal elements is unspecified: values are the same, and indices lead to them."""
+    """torch's order of equal elements is unspecified: values agree, and indices lead to them."""
     info = opinfo.databases()[name][0]
     dtype = getattr(torch, kind)
     if dtype not in info.supported_dtypes("cpu"):

@@ -26,6 +26,7 @@ SECOND_NAMES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "clip": "clamp", "divide": "div",
     "fix": "trunc", "greater": "gt", "greater_equal": "ge", "less": "lt", "less_equal": "le",
-    "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub", "true_divide": "div",
+    "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",
+    "true_divide": "div",
 }  # fmt: skip
 """The methods' second names, and the operators that they are; in place as well."""

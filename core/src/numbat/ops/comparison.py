@@ -25,7 +25,7 @@ def _sample_compared(rng: np.random.Generator) -> Any:
 
 
 def compared(name: str, ufunc: Any, input: Any, other: Any) -> Tensor:
-    """The bools of a comparison; whole numbers are compared as such, beyond the type's range too."""
+    """The bools of a comparison; whole numbers are compared exactly, whatever the type."""
     if type(other) is int and isinstance(input, Tensor) and input.array.dtype.kind in "iu":
         return wrap(ufunc(input.array, other))
     x, y = operands(input, other)

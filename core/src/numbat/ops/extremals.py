@@ -209,7 +209,7 @@ def _max_or_min(
 
 @operator(_sample_axis, torch="max.reduction_with_dim")
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    """The largest element; along an axis with the first one's index; with a second tensor, `maximum`.
+    """The largest element; along an axis with the first one's index; with another, `maximum`.
 
     Raises CORE-0221 where there are no elements.
     """

@@ -74,7 +74,7 @@ def of_halves(operator: str, ufunc: Any, x: Tensor, y: Tensor, given: Any) -> tu
 
 
 def weighted(grad: Tensor, weights: Array) -> Tensor:
-    """A gradient times constant weights, or where a mask holds; zero where the weight is, always."""
+    """A gradient times constant weights or under a mask; zero where these are, always."""
     if weights.dtype.kind == "b":
         array = np.where(weights, grad.array, np.zeros((), grad.array.dtype))
     else:

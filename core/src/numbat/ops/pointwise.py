@@ -88,7 +88,11 @@ def mul(input: Tensor, other: Any) -> Tensor:
     else:
         array = apply("mul", np.multiply, x, y)
     # Each factor is saved for the other's gradient alone, so that it may be written over otherwise.
-    saved = (x if y.requires_grad else None, y if x.requires_grad else None)
+    # (A tensor that is no view is asked for its attribute alone: 0.1 us less than the property.)
+    saved = (
+        x if (y.wants_grad if y.base is None else y.requires_grad) else None,
+        y if (x.wants_grad if x.base is None else x.requires_grad) else None,
+    )
     return record(array, mul_backward, (x, y), saved)
 
 
