@@ -139,11 +139,11 @@ def test_greatest(axes, channels, cells, stride, begin, gap):
     x = rng.integers(-3, 4, (2, *extents, channels)).astype(np.float32)
     x[rng.random(x.shape) < 0.05] = np.nan
     x[rng.random(x.shape) < 0.05] = -np.inf
+    counts = [max((e + 2 * begin - gap * (cells - 1) - 1) // stride + 1, 1) for e in extents]
     windows = tuple(
-        pooling.places(e, max((e + 2 * begin - gap * (cells - 1) - 1) // stride + 1, 1), cells, stride,
-                       begin, gap)
-        for e in extents
-    )  # fmt: skip
+        pooling.places(extent, count, cells, stride, begin, gap)
+        for extent, count in zip(extents, counts, strict=True)
+    )
     best, index = pooling.greatest(x, windows)
     wanted, places = pooling.greatest_reference(x, windows)
     assert index.dtype == np.int32

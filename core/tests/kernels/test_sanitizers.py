@@ -1,6 +1,7 @@
 """Every kernel once under AddressSanitizer and UndefinedBehaviorSanitizer.
 
-The library is built again by the system's compiler with both, and the tests of this folder are run on
+The library is built again by the system's compiler with both, and the tests of this folder are run
+on
 it in a process of their own; numpy's own allocator is left in place, so that each array is a block
 whose bounds the sanitizer knows.
 """

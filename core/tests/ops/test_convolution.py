@@ -45,9 +45,8 @@ def test_transposed_is_the_adjoint():
         out = nb.conv2d(x, w, **keywords)
         y = nb.tensor(rng.normal(size=out.shape), dtype=dtype)
         back = nb.conv_transpose2d(y, w, output_padding=(0, 0), **keywords)
-        back = np.pad(
-            back.array, [(0, 0), (0, 0), *((0, a - b) for a, b in zip((9, 8), back.shape[2:]))]
-        )
+        missing = [(0, a - b) for a, b in zip((9, 8), back.shape[2:], strict=True)]
+        back = np.pad(back.array, [(0, 0), (0, 0), *missing])
         assert abs(float((out * y).sum()) - float((x.array * back).sum())) < tolerance * 100
 
 

@@ -43,8 +43,14 @@ def test_negative_widths_cut():
 
 @pytest.mark.parametrize(
     ("widths", "mode"),
-    [((1,), "constant"), ((1, 1), "mirror"), ((3, 0), "reflect"), ((-2, -2), "constant"), ((4, 0), "circular")],
-)  # fmt: skip
+    [
+        ((1,), "constant"),
+        ((1, 1), "mirror"),
+        ((3, 0), "reflect"),
+        ((-2, -2), "constant"),
+        ((4, 0), "circular"),
+    ],
+)
 def test_refusals(widths, mode):
     with pytest.raises(Refusal) as caught:
         nb.pad(nb.ones(1, 1, 3), widths, mode)

@@ -21,7 +21,8 @@ def test_known_answers(dtype):
     out, places = nb.max_pool1d(x, 2, return_indices=True)
     assert (out.tolist(), places.tolist()) == ([[[5, 4]]], [[[1, 3]]])
     assert nb.max_pool1d(x, 2, ceil_mode=True).tolist() == [[[5, 4, 3]]]
-    assert nb.avg_pool1d(x, 3, 1).tolist()[0][0][1] == pytest.approx(11 / 3 if dtype.is_floating_point else 3, rel=1e-2)  # fmt: skip
+    mean = 11 / 3 if dtype.is_floating_point else 3
+    assert nb.avg_pool1d(x, 3, 1).tolist()[0][0][1] == pytest.approx(mean, rel=1e-2)
     assert places.dtype is nb.int64
 
 

@@ -1,13 +1,12 @@
-"""Interpolation, grids, padding and unfolding against PyTorch's own sample inputs, and against NaN."""
+"""Interpolation, grids, padding and unfolding against PyTorch's own sample inputs, and against
+NaN."""
 
 from __future__ import annotations
 
 import itertools
 
 import pytest
-
-torch = pytest.importorskip("torch")
-
+import torch
 from opinfo import compare, tensor_of, to_torch
 
 import numbat as nb
@@ -27,7 +26,8 @@ def test_samples(name):
 
 def test_fold():
     for size, kernel, keywords in (
-        ((4, 5), (2, 3), {}), ((6, 5), 2, {"stride": 2, "padding": 1}), ((7, 7), 3, {"dilation": 2}),
+        ((4, 5), (2, 3), {}), ((6, 5), 2, {"stride": 2, "padding": 1}),
+        ((7, 7), 3, {"dilation": 2}),
     ):  # fmt: skip
         columns = F.unfold(torch.randn(2, 3, *size, dtype=torch.float64), kernel, **keywords)
         columns.requires_grad_()
@@ -75,8 +75,10 @@ def test_half_types(name):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_interpolate_settings(dtype):
     torch.manual_seed(1)
-    for mode, axes in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3), ("nearest", 2),
-                       ("nearest-exact", 3), ("nearest", 3), ("area", 2)):  # fmt: skip
+    for mode, axes in (
+        ("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3), ("nearest", 2),
+        ("nearest-exact", 3), ("nearest", 3), ("area", 2),
+    ):  # fmt: skip
         x = torch.randn(2, 3, *(7, 5, 6)[:axes], dtype=dtype)
         plain = mode in ("nearest", "nearest-exact", "area")
         for aligned in (None,) if plain else (False, True):
@@ -128,7 +130,8 @@ def test_second_derivatives():
     for mine, theirs in (
         (lambda t: nb.interpolate(t, scale_factor=1.5, mode="bilinear"),
          lambda t: F.interpolate(t, scale_factor=1.5, mode="bilinear")),
-        (lambda t: nb.pad(t, (1, 2, 2, 0), mode="reflect"), lambda t: F.pad(t, (1, 2, 2, 0), mode="reflect")),
+        (lambda t: nb.pad(t, (1, 2, 2, 0), mode="reflect"),
+         lambda t: F.pad(t, (1, 2, 2, 0), mode="reflect")),
         (lambda t: nb.pad(t, (1, -2, 2, 0)), lambda t: F.pad(t, (1, -2, 2, 0))),
         (lambda t: nb.unfold_windows(t, 3, padding=1), lambda t: F.unfold(t, 3, padding=1)),
     ):  # fmt: skip

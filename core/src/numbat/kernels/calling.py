@@ -40,7 +40,11 @@ def _ask_address(array: np.ndarray[Any, Any]) -> int:
 
 
 def _holds() -> bool:
-    probes = [np.zeros(3), np.zeros((4, 5), np.float32)[1:, ::-1], np.zeros(0, np.int8)]
+    probes: list[np.ndarray[Any, Any]] = [
+        np.zeros(3),
+        np.zeros((4, 5), np.float32)[1:, ::-1],
+        np.zeros(0, np.int8),
+    ]
     return all(_read_address(one) == _ask_address(one) for one in probes)
 
 

@@ -2,11 +2,11 @@
 
 float32 and the half types go by C kernels (convolution.c), other types by numpy.
 
-Public layout is PyTorch's, `(N, C, *space)`; inside, channels come last, and what is returned is a view
-of a channels-last array. Arrays that already lie so are taken without a copy.
+Public layout is PyTorch's, `(N, C, *space)`; inside, channels come last, and what is returned is a
+view of a channels-last array. Arrays that already lie so are taken without a copy.
 
-A convolution is told by a `Window`; padding at the far end follows from the extents of the result, so
-uneven padding and PyTorch's `output_padding` need no words of their own.
+A convolution is told by a `Window`; padding at the far end follows from the extents of the result,
+so uneven padding and PyTorch's `output_padding` need no words of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from numbat.tensors.tensor import Array
 
 
 class Window(NamedTuple):
-    """How a kernel of weights moves over the input; each but the last has one number per axis of space.
+    """How a kernel of weights moves over the input; each but the last has one number per axis of
+    space.
 
     Attributes:
         stride: steps between windows.
@@ -40,7 +41,8 @@ class Window(NamedTuple):
 
 
 def channels_last(array: Array) -> Array:
-    """`(N, C, *space)` as a C-contiguous `(N, *space, C)`; the same memory where it lies so already."""
+    """`(N, C, *space)` as a C-contiguous `(N, *space, C)`; the same memory where it lies so
+    already."""
     return np.ascontiguousarray(np.moveaxis(array, 1, -1))
 
 
@@ -57,7 +59,8 @@ def _work_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def forward(
     x: Array, weight: Array, bias: Array | None, window: Window, space: tuple[int, ...]
 ) -> Array:
-    """The convolution of `x` `(N, C, *in)` with `weight` `(O, C / groups, *kernel)`: `(N, O, *space)`."""
+    """The convolution of `x` `(N, C, *in)` with `weight` `(O, C / groups, *kernel)`: `(N, O,
+    *space)`."""
     work = _work_type(x.dtype)
     last, weight = channels_last(x).astype(work, copy=False), weight.astype(work, copy=False)
     if bias is not None:
@@ -139,7 +142,8 @@ def _planned(
     batch: int, inside: _Extents, whole: _Extents, ins: int, outs: int, groups: int, step: _Extents,
     out: _Extents, first: _Extents, spread: _Extents, taps: list[tuple[_Extents, int]],
 ) -> _Plan:  # fmt: skip
-    """A plan: the cells `first + spread * index` of the result's extents `whole`, for each index below
+    """A plan: the cells `first + spread * index` of the result's extents `whole`, for each index
+    below
     `out`, from the input's cells `step * index + offset`."""
     channels = outs * groups
     strides = [0, 0, channels * spread[2]]
@@ -232,7 +236,7 @@ def _backward_plans(
                 tuple(phase),
                 step,
                 taps,
-            )  # fmt: skip
+            )
         )
     return found
 
@@ -243,7 +247,8 @@ def _zeros(count: int) -> Array:
 
 
 def _bias_of(bias: Array | None, groups: int, outs: int) -> Array:
-    """The bias in the order of packed weights: `(groups, blocks of lanes)`, zero where there is none."""
+    """The bias in the order of packed weights: `(groups, blocks of lanes)`, zero where there is
+    none."""
     wide = -(-outs // LANES) * LANES
     if bias is None:
         return _zeros(groups * wide)
@@ -280,7 +285,8 @@ def _convolved(
     x: Array, weight: Array, bias: Array, out: Array, plan: _Plan, ins: int, outs: int, groups: int,
     steps: tuple[int, int, int],
 ) -> None:  # fmt: skip
-    """Runs one plan; `bias` is padded, `steps` are the weight's strides by group, output and input."""
+    """Runs one plan; `bias` is padded, `steps` are the weight's strides by group, output and
+    input."""
     packed = _packed(weight, plan.cells, ins, outs, groups, steps)
     args = (
         address(x), address(packed), address(bias), address(out), address(_zeros(ins)),
@@ -314,7 +320,7 @@ def _forward(
         found = np.matmul(x.reshape(-1, ins), weight.reshape(outs, ins).T)
         if bias is not None:
             found += bias
-        return found.reshape(x.shape[0], *space, outs)
+        return np.asarray(found).reshape(x.shape[0], *space, outs)
     out = np.empty((x.shape[0], *space, weight.shape[0]), np.float32)
     plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
     weight = np.ascontiguousarray(weight)
@@ -337,7 +343,7 @@ def _input_gradient(
         found = np.matmul(grad.reshape(-1, ins), weight.reshape(ins, outs))
         if bias is not None:
             found += bias
-        return found.reshape(grad.shape[0], *space, outs)
+        return np.asarray(found).reshape(grad.shape[0], *space, outs)
     out = np.empty((grad.shape[0], *space, outs * groups), np.float32)
     plans = _backward_plans(grad.shape[0], space, grad.shape[1:-1], kernel, window, ins, outs)
     weight = np.ascontiguousarray(weight)
@@ -358,7 +364,7 @@ def _weight_gradient(x: Array, grad: Array, window: Window, kernel: tuple[int, .
     outs, ins, cells = grad.shape[-1] // groups, x.shape[-1] // groups, int(np.prod(kernel))
     shape = (grad.shape[-1], ins, *kernel)
     if _is_pointwise(kernel, window) and space == x.shape[1:-1]:
-        return np.matmul(grad.reshape(-1, outs).T, x.reshape(-1, ins)).reshape(shape)
+        return np.asarray(np.matmul(grad.reshape(-1, outs).T, x.reshape(-1, ins))).reshape(shape)
     plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
     plan_at, taps_at = address(plan.plan), address(plan.taps)
     if ins == 1 and outs == 1 and groups > 1:
@@ -380,8 +386,8 @@ def _weight_gradient(x: Array, grad: Array, window: Window, kernel: tuple[int, .
     alone = plan.pixels * cells * ins * outs * groups <= _ALONE
     run(_weight_kernel, args, chunks * units, chunks * units if alone else 1)
     found = np.empty(shape, np.float32)
-    args = (address(part), address(found), chunks, units, cells, ins, outs)
-    run(_gather_kernel, args, units, max(1, (1 << 15) // (cells * ins * LANES)))
+    sizes = (address(part), address(found), chunks, units, cells, ins, outs)
+    run(_gather_kernel, sizes, units, max(1, (1 << 15) // (cells * ins * LANES)))
     return found
 
 
@@ -434,7 +440,7 @@ def _grouped(x: Array, weight: Array) -> Array:
         return np.asarray(x * weight[:, 0])
     rows = x.reshape(int(np.prod(x.shape[:-2])), groups, ins).swapaxes(0, 1)
     flat = np.matmul(rows, weight).swapaxes(0, 1)
-    return flat.reshape(*x.shape[:-1], outs)
+    return np.asarray(flat).reshape(*x.shape[:-1], outs)
 
 
 def input_gradient_reference(
@@ -446,7 +452,8 @@ def input_gradient_reference(
     widths = [
         max((out - 1) * step + gap * (cells - 1) + 1, begin + extent)
         for extent, step, begin, gap, cells, out in zip(
-            space, window.stride, window.begin, window.dilation, kernel, grad.shape[1:-1], strict=True
+            space, window.stride, window.begin, window.dilation, kernel, grad.shape[1:-1],
+            strict=True,
         )
     ]  # fmt: skip
     padded = np.zeros((grad.shape[0], *widths, ins), grad.dtype)

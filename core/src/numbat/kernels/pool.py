@@ -1,8 +1,9 @@
 """Kernels over ranges, split over the processor's cores.
 
-A kernel works on a range `[begin, end)` of rows, pixels or elements. `run` cuts the whole range into
-pieces whose bounds depend on the range and the grain alone, never on how many threads there are, and
-hands them out as threads come free; so results are the same bit for bit for any number of threads.
+A kernel works on a range `[begin, end)` of rows, pixels or elements. `run` cuts the whole range
+into pieces whose bounds depend on the range and the grain alone, never on how many threads there
+are, and hands them out as threads come free; so results are the same bit for bit for any number of
+threads.
 
     scale = kernel("nb_scale", "PPfll")              # calling.py: the last two are begin and end
     run(scale, (address(x), address(out), 2.0), x.size, grain=65536)
@@ -19,7 +20,8 @@ What to keep in mind:
 - A piece should take 50 us or more (a hand-over to another thread costs about 10 us, a further
   piece 1 us); a range of one piece is run at once by the caller, without any of this.
 - Pieces are called from several threads: they must not run Python that is not safe there, and never
-  matrix products: BLAS has threads of its own, and both together would have more threads than cores.
+  matrix products: BLAS has threads of its own, and both together would have more threads than
+  cores.
 - A call to `run` within a piece runs its pieces one after another.
 - An exception within a piece is raised by `run`, after the other pieces have ended.
 """
@@ -37,7 +39,8 @@ from numbat_registries import refuse
 
 
 def _cores() -> int:
-    """How many cores this process may use; `NUMBAT_THREADS` in the environment asks for a number."""
+    """How many cores this process may use; `NUMBAT_THREADS` in the environment asks for a
+    number."""
     asked = os.environ.get("NUMBAT_THREADS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
@@ -170,7 +173,7 @@ def set_num_threads(threads: int) -> None:
 
     Raises CORE-0400 for a number below one.
     """
-    if not isinstance(threads, int) or threads < 1:
+    if threads < 1:
         raise refuse("CORE-0400", threads=int(threads))
     surplus = _POOL.started - max(threads - 1, 0)
     _POOL.wanted = threads

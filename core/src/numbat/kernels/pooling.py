@@ -27,7 +27,8 @@ _ALONE = np.zeros((1, 1), np.int64)
 
 @lru_cache(maxsize=512)
 def places(extent: int, windows: int, cells: int, stride: int, begin: int, gap: int) -> Array:
-    """The places of the cells of evenly spaced windows, `(windows, cells)`; -1 outside the input."""
+    """The places of the cells of evenly spaced windows, `(windows, cells)`; -1 outside the
+    input."""
     at = np.arange(windows)[:, None] * stride - begin + np.arange(cells) * gap
     return np.where((at >= 0) & (at < extent), at, -1)
 
@@ -85,7 +86,8 @@ def greatest_reference(x: Array, windows: tuple[Array, ...]) -> tuple[Array, Arr
         for axis, one in enumerate(at):
             inside = inside[..., None] & (one >= 0)
             flat = flat[..., None] * space[axis] + one
-        part = x[(slice(None), *np.ix_(*at))]
+        selected: tuple[Any, ...] = (slice(None), *np.ix_(*at))
+        part = x[selected]
         inside, flat = inside[0][..., None], flat[0][..., None]
         taken = inside & ((part > best) | (part != part) | (index < 0))
         best = np.where(taken, part, best)
@@ -119,7 +121,8 @@ def laid_back_reference(grad: Array, index: Array, space: tuple[int, ...]) -> Ar
 
 
 def laid_out(values: Array, index: Array, space: tuple[int, ...]) -> Array:
-    """Zeros `(N, *space, C)` with each value `(N, *out, C)` written at its place; the last one stays."""
+    """Zeros `(N, *space, C)` with each value `(N, *out, C)` written at its place; the last one
+    stays."""
     batch, channels = values.shape[0], values.shape[-1]
     out = np.zeros((batch, *space, channels), values.dtype)
     out.reshape(-1)[_flat(index, batch, int(np.prod(space)), channels)] = values

@@ -38,7 +38,8 @@ class Table:
 
     @classmethod
     def of(cls, places: Array, extent: int, weights: Array | None = None) -> Table:
-        """From `(rows, k)` places, of which negative ones are left out, and weights of the same shape."""
+        """From `(rows, k)` places, of which negative ones are left out, and weights of the same
+        shape."""
         held = places >= 0
         starts = np.zeros(len(places) + 1, np.int64)
         np.cumsum(held.sum(axis=1), out=starts[1:])

@@ -1,7 +1,7 @@
 """Convolutions in one, two and three dimensions, and transposed ones.
 
-A convolution is linear in its input and in its weight; its two gradients are convolutions of the same
-window. So three operators, each the gradient of the others, give derivatives of every order.
+A convolution is linear in its input and in its weight; its two gradients are convolutions of the
+same window. So three operators, each the gradient of the others, give derivatives of every order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ __all__ = [
 
 
 def _checked(name: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
-    """Refuses operands of other ranks than the window's (CORE-0401) or of different types (CORE-0111)."""
+    """Refuses operands of other ranks than the window's (CORE-0401) or of different types
+    (CORE-0111)."""
     if weight.array.ndim != axes + 2 or input.array.ndim not in (axes + 1, axes + 2):
         raise refuse(
             "CORE-0401",
@@ -42,7 +43,8 @@ def _checked(name: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor |
 
 
 def _check_channels(name: str, channels: int, wanted: int, outs: int, groups: int) -> None:
-    """Refuses channels that are not the weight's (CORE-0402) or that groups do not divide (CORE-0403)."""
+    """Refuses channels that are not the weight's (CORE-0402) or that groups do not divide
+    (CORE-0403)."""
     if groups < 1 or channels % groups or outs % groups:
         raise refuse("CORE-0403", operator=name, channels=channels, outputs=outs, groups=groups)
     if channels != wanted:
@@ -239,7 +241,8 @@ def conv1d(
 
     `padding` is a number of cells, or 'same' or 'valid'. Channels lie last in the result's memory.
 
-    Raises CORE-0401 to CORE-0405 for operands and settings that do not fit, CORE-0111 for two types.
+    Raises CORE-0401 to CORE-0405 for operands and settings that do not fit, CORE-0111 for two
+    types.
     """
     return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
@@ -249,7 +252,8 @@ def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """The convolution of `(N, C, H, W)` or `(C, H, W)` with weights `(O, C / groups, KH, KW)`; see `conv1d`."""
+    """The convolution of `(N, C, H, W)` or `(C, H, W)` with weights `(O, C / groups, KH, KW)`; see
+    `conv1d`."""
     return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -271,7 +275,8 @@ def conv_transpose1d(
 
     The result has `(L - 1) * stride - 2 * padding + dilation * (K - 1) + output_padding + 1` cells.
 
-    Raises CORE-0401 to CORE-0405 for operands and settings that do not fit, CORE-0111 for two types.
+    Raises CORE-0401 to CORE-0405 for operands and settings that do not fit, CORE-0111 for two
+    types.
     """
     return _transposed(
         "conv_transpose1d",

@@ -56,7 +56,7 @@ def _table(
     mode: str, extent: int, wanted: int, factor: float | None, aligned: bool, single: bool
 ) -> Table:
     """The table of one axis for an interpolation mode."""
-    real = np.float32 if single else np.float64
+    real: Any = np.float32 if single else np.float64
     if mode in ("nearest", "nearest-exact"):
         half = real(0.5 if mode == "nearest-exact" else 0)
         at = (np.arange(wanted).astype(real) + half) * _step(extent, wanted, factor, real)
@@ -114,10 +114,11 @@ def interpolate(
 ) -> Tensor:  # fmt: skip
     """`(N, C, *in)` brought to other extents, given as such or as factors.
 
-    Modes: 'nearest', 'nearest-exact' and 'area' over one to three axes, 'linear' over one, 'bilinear'
+    Modes: 'nearest', 'nearest-exact' and 'area' over one to three axes, 'linear' over one,
+    'bilinear'
     and 'bicubic' over two, 'trilinear' over three. With `align_corners` the middles of the corner
-    cells lie on each other, else the outer edges of the corner cells do. A factor enters the steps as
-    it is given, unless `recompute_scale_factor` asks for the ratio of the extents.
+    cells lie on each other, else the outer edges of the corner cells do. A factor enters the steps
+    as it is given, unless `recompute_scale_factor` asks for the ratio of the extents.
 
     Raises CORE-0413 for a mode, extents or settings that do not go together.
     """
@@ -211,7 +212,8 @@ def _rounded(at: Array) -> Array:
 
 
 class _Corner:
-    """One of the cells that a point is mixed from: place, weights along each axis, and their slopes."""
+    """One of the cells that a point is mixed from: place, weights along each axis, and their
+    slopes."""
 
     __slots__ = ("inside", "places", "slopes", "weights")
 
@@ -223,7 +225,7 @@ class _Corner:
     @property
     def weight(self) -> Array:
         """The product of the weights along all axes."""
-        return math.prod(self.weights[1:], start=self.weights[0])  # type: ignore[arg-type]
+        return math.prod(self.weights[1:], start=self.weights[0])
 
     def slope(self, axis: int) -> Array:
         """The weight's derivative by the coordinate of one axis."""
@@ -307,8 +309,8 @@ def grid_sample(
     """Values of `(N, C, *in)` at the points of `grid` `(N, *out, axes)`: `(N, C, *out)`.
 
     A point's coordinates run from -1 to 1 over the input, that of the last axis first. Modes:
-    'bilinear' (over three axes too), 'nearest', 'bicubic' (over two). Points outside meet 'zeros', the
-    'border' cell, or the cells in 'reflection'.
+    'bilinear' (over three axes too), 'nearest', 'bicubic' (over two). Points outside meet 'zeros',
+    the 'border' cell, or the cells in 'reflection'.
 
     Raises CORE-0414 for shapes, modes or settings that do not go together; CORE-0111 for two types.
     """
@@ -405,7 +407,8 @@ def _sample_affine(rng: np.random.Generator) -> Any:
 
 @operator(_sample_affine, torch="nn.functional.affine_grid", method=False)
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The grid of points for `grid_sample` that affine maps `(N, axes, axes + 1)` give for an output of
+    """The grid of points for `grid_sample` that affine maps `(N, axes, axes + 1)` give for an
+    output of
     `size` `(N, C, *out)`.
 
     Raises CORE-0414 where the maps are not those of such a size.

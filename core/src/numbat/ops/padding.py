@@ -77,9 +77,11 @@ def pad(
     """The tensor with cells added before and after, pairs of widths from the last axis forward.
 
     A constant goes around any axes; negative widths cut. The other modes pad the last one, two or
-    three axes: 'reflect' mirrors at the border's cell, 'replicate' repeats it, 'circular' wraps round.
+    three axes: 'reflect' mirrors at the border's cell, 'replicate' repeats it, 'circular' wraps
+    round.
 
-    Raises CORE-0410 for a mode that there is not, or widths that the mode or the shape does not take.
+    Raises CORE-0410 for a mode that there is not, or widths that the mode or the shape does not
+    take.
     """
     array = input.array
     given = tuple([int(one) for one in pad])

@@ -48,7 +48,8 @@ def unbatched(out: Tensor, alone: bool) -> Tensor:
 def _pool_settings(
     name: str, axes: int, kernel: Any, stride: Any, padding: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Window, steps and padding as one number per axis; CORE-0405 where padding exceeds half a window."""
+    """Window, steps and padding as one number per axis; CORE-0405 where padding exceeds half a
+    window."""
     cells = numbers(name, "kernel_size", kernel, axes, 1)
     absent = stride is None or (not isinstance(stride, int) and len(stride) == 0)
     steps = cells if absent else numbers(name, "stride", stride, axes, 1)
@@ -98,7 +99,8 @@ def max_pool_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 def lay_back(grad: Tensor, index: Array, space: tuple[int, ...]) -> Tensor:
-    """Zeros `(N, C, *space)` with each value of `grad` added at its place; `index` has channels last."""
+    """Zeros `(N, C, *space)` with each value of `grad` added at its place; `index` has channels
+    last."""
     array = kernels.laid_back(channels_last(grad.array), index, space)
     return record(channels_first(array), lay_back_backward, (grad,), values=(index, space))
 
@@ -118,7 +120,8 @@ def take_back_backward(node: Node, grad: Tensor) -> tuple[Tensor]:
 
 
 def _apart(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Values in random order that lie well apart, so that no step of a difference changes a maximum."""
+    """Values in random order that lie well apart, so that no step of a difference changes a
+    maximum."""
     count = int(np.prod(shape))
     return rng.permutation(count).reshape(shape) / count * 4 - 2
 
@@ -140,8 +143,8 @@ def max_pool1d(
 ) -> Any:  # fmt: skip
     """The greatest value of each window of `(N, C, L)` or `(C, L)`, and its place where asked for.
 
-    The stride is the window's extent where none is given; `ceil_mode` lets a last window reach beyond
-    the end. Places count the cells of one channel. NaN is greater than every number.
+    The stride is the window's extent where none is given; `ceil_mode` lets a last window reach
+    beyond the end. Places count the cells of one channel. NaN is greater than every number.
 
     Raises CORE-0401, CORE-0404, CORE-0405 for an input or settings that do not fit.
     """
@@ -166,7 +169,8 @@ def max_pool3d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """The greatest value of each window of `(N, C, D, H, W)` or `(C, D, H, W)`; see `max_pool1d`."""
+    """The greatest value of each window of `(N, C, D, H, W)` or `(C, D, H, W)`; see
+    `max_pool1d`."""
     return _max_pool(
         "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
     )
@@ -238,8 +242,8 @@ def max_unpool1d(
 ) -> Tensor:  # fmt: skip
     """Zeros with each value at the place that `max_pool1d` gave for it.
 
-    Raises CORE-0406 for a place outside the result, CORE-0405 for another extent than could have been
-    pooled, CORE-0202 where there is not one place for each value.
+    Raises CORE-0406 for a place outside the result, CORE-0405 for another extent than could have
+    been pooled, CORE-0202 where there is not one place for each value.
     """
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -269,7 +273,8 @@ def max_unpool3d(
 def _window_table(
     extent: int, windows: int, cells: int, stride: int, begin: int
 ) -> tuple[Table, Array]:
-    """The table of evenly spaced windows, and how many cells each has with the padding it reaches into."""
+    """The table of evenly spaced windows, and how many cells each has with the padding it reaches
+    into."""
     table = Table.of(kernels.places(extent, windows, cells, stride, begin, 1), extent)
     first = np.arange(windows) * stride - begin
     return table, np.minimum(first + cells, extent + begin) - first
@@ -457,7 +462,8 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @operator(_adaptive_samples(3), torch="nn.functional.adaptive_avg_pool3d", method=False)
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The averages of windows that cover `(N, C, D, H, W)` or `(C, D, H, W)`; None keeps an extent."""
+    """The averages of windows that cover `(N, C, D, H, W)` or `(C, D, H, W)`; None keeps an
+    extent."""
     return adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
 
 

@@ -1,4 +1,5 @@
-"""The linear operator behind average pools, interpolation and padding: sums over places, axis by axis."""
+"""The linear operator behind average pools, interpolation and padding: sums over places, axis by
+axis."""
 
 from __future__ import annotations
 

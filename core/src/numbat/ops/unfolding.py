@@ -117,7 +117,8 @@ def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     stride: Any = 1,
 ) -> Tensor:  # fmt: skip
-    """The sum of columns laid back as windows: `(N, C * KH * KW, windows)` to `(N, C, *output_size)`.
+    """The sum of columns laid back as windows: `(N, C * KH * KW, windows)` to `(N, C,
+    *output_size)`.
 
     Raises CORE-0401, CORE-0404, CORE-0405 for settings that do not fit, CORE-0411 where the columns
     are not those of such windows.

@@ -1,4 +1,5 @@
-"""Settings that windows share, those of convolutions and of pools alike: numbers per axis, and extents."""
+"""Settings that windows share, those of convolutions and of pools alike: numbers per axis, and
+extents."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def output_extents(
 ) -> tuple[int, ...]:  # fmt: skip
     """How many windows fit along each axis; `padding` counts both ends together.
 
-    With `ceil_mode` a last window may reach beyond the end, as long as it begins inside the input or
-    the padding before it (`begin`).
+    With `ceil_mode` a last window may reach beyond the end, as long as it begins inside the input
+    or the padding before it (`begin`).
 
     Raises CORE-0404 where not one fits.
     """
