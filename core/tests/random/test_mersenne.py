@@ -114,9 +114,10 @@ def test_kernels_hold_to_their_references(seed, counts):
     kernel, reference = Mersenne(seed), Reference(seed)
     for count in counts:
         for name, args in (
-            ("words", ()), ("reals", ()), ("uniform_f32", (-0.3, 1.7)), ("uniform_f64", (-0.3,
-            1.7)), ("uniform_f32", (-1000.3, -1000.2)), ("bernoulli", (0.3,)), ("factors_f32", (0.3,
-            1.5)),
+            ("words", ()), ("reals", ()), ("uniform_f32", (-0.3, 1.7)),
+            ("uniform_f64", (-0.3, 1.7)), ("uniform_f32", (-1000.3, -1000.2)),
+            ("bernoulli", (0.3,)), ("factors_f32", (0.3, 1.5)), ("small_integers", (-3, 1)),
+            ("small_integers", (7, 2**28 - 1)), ("small_integers", (0, 1000)),
         ):  # fmt: skip
             mine, its = getattr(kernel, name)(count, *args), getattr(reference, name)(count, *args)
             np.testing.assert_array_equal(mine, its)

@@ -176,6 +176,22 @@ int64_t nb_mersenne_normal_f32(uint32_t *state, int64_t next, float *out, int64_
     return next;
 }
 
+/* Whole numbers in [low, low + span) of one word each; span is below 2^32.
+ * The remainder is exact: Lemire, Kaser and Kurz 2019, "Faster remainder by direct computation". */
+int64_t nb_mersenne_integers(uint32_t *state, int64_t next, int64_t *out, int64_t count, int64_t low, int64_t span) {
+    uint32_t words[CHUNK];
+    uint64_t inverse = UINT64_MAX / (uint64_t)span + 1;
+    for (int64_t begin = 0; begin < count; begin += CHUNK) {
+        int64_t many = count - begin < CHUNK ? count - begin : CHUNK;
+        next = nb_mersenne_words(state, next, words, many);
+        for (int64_t i = 0; i < many; i++) {
+            uint64_t fraction = inverse * words[i];
+            out[begin + i] = low + (int64_t)(((unsigned __int128)fraction * (uint64_t)span) >> 64);
+        }
+    }
+    return next;
+}
+
 /* Fisher and Yates' shuffle of 0 .. count - 1. */
 int64_t nb_mersenne_permutation(uint32_t *state, int64_t next, int64_t *out, int64_t count) {
     uint32_t words[CHUNK];

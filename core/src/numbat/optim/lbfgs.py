@@ -193,7 +193,7 @@ class _Memory:
             if product > 1e-10:
                 if len(self.changes) == self.size:
                     for one in (self.changes, self.steps, self.inverses):
-                        one.pop(0)  # type: ignore[attr-defined]
+                        one.pop(0)
                 self.changes.append(change)
                 self.steps.append(step)
                 self.inverses.append(float(kind(1.0) / product))
@@ -210,7 +210,7 @@ class _Memory:
             weight = (step @ q) * kind(inverse)
             weights.append(weight)
             q = q - change * weight
-        r = q * kind(self.scale)
+        r: Array = q * kind(self.scale)
         for change, step, inverse in zip(self.changes, self.steps, self.inverses, strict=True):
             r = r + step * (weights.pop() - (change @ r) * kind(inverse))
         return r

@@ -378,7 +378,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+        self, optimizer: Optimizer, T_0: Any, T_mult: Any = 1, eta_min: float = 0.0,
         last_epoch: int = -1,
     ) -> None:  # fmt: skip
         if not isinstance(T_0, int) or T_0 <= 0:
@@ -679,11 +679,12 @@ class CyclicLR(LRScheduler):
     def scale_fn(self, x: float) -> float:
         """The height of a cycle's, or a step's, peak."""
         if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
+            return float(self._scale_fn_custom(x))
         if self.mode == "triangular":
             return 1.0
         if self.mode == "triangular2":
-            return 1 / (2.0 ** (x - 1))
+            peak: float = 1 / (2.0 ** (x - 1))
+            return peak
         return float(self.gamma**x)
 
     def get_lr(self) -> list[Any]:
@@ -735,7 +736,7 @@ class OneCycleLR(LRScheduler):
 
     def __init__(
         self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None,
-        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: float = 0.3,
+        epochs: int | None = None, steps_per_epoch: int | None = None, pct_start: Any = 0.3,
         anneal_strategy: str = "cos", cycle_momentum: bool = True, base_momentum: Any = 0.85,
         max_momentum: Any = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
         three_phase: bool = False, last_epoch: int = -1,

@@ -184,7 +184,7 @@ class SWALR(LRScheduler):
     """
 
     def __init__(
-        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: int = 10,
+        self, optimizer: Optimizer, swa_lr: Any, anneal_epochs: Any = 10,
         anneal_strategy: str = "cos", last_epoch: int = -1,
     ) -> None:  # fmt: skip
         for lr, group in zip(

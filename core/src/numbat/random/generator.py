@@ -95,7 +95,7 @@ class Generator:
         ])  # fmt: skip
         return wrap(np.frombuffer(raw, np.uint8).copy())
 
-    def set_state(self, state: Tensor) -> Generator:
+    def set_state(self, state: Any) -> Generator:
         """Continues from a state that `get_state`, or PyTorch's, gave.
 
         Raises CORE-0503 where it is none.
@@ -178,7 +178,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-def set_rng_state(state: Tensor) -> None:
+def set_rng_state(state: Any) -> None:
     """Continues the default generator from a state.
 
     Raises CORE-0503 where it is none.

@@ -1,8 +1,8 @@
 """PyTorch's CPU stream: the Mersenne Twister MT19937 and, word for word, what is drawn from it.
 
 `Mersenne` draws by the kernels of `kernels/mersenne.c`; the numpy reference of each is the method
-of the same name in `streams.py`. Float32 normals equal those of PyTorch's AVX2 build bit for bit; its
-other builds differ from it in the last bits. PyTorch built with MKL on an Intel processor draws
+of the same name in `streams.py`. Float32 normals equal those of PyTorch's AVX2 build bit for bit;
+its other builds differ from it in the last bits. PyTorch built with MKL on an Intel processor draws
 `bernoulli` and `exponential_` from another stream; that one is not reproduced.
 Source: Matsumoto and Nishimura 1998; PyTorch, `ATen/core/MT19937RNGEngine.h`.
 """
@@ -34,6 +34,7 @@ _uniform_f64 = _drawing("uniform_f64", "PlPldd")
 _bernoulli = _drawing("bernoulli", "PlPld")
 _factors_f32 = _drawing("factors_f32", "PlPldd")
 _normal_f32 = _drawing("normal_f32", "PlPldd")
+_integers = _drawing("integers", "PlPlll")
 _permutation = _drawing("permutation", "PlPl")
 _poisson = _drawing("poisson", "PlPPl")
 
@@ -96,6 +97,9 @@ class Mersenne(Stream):
 
     def normal_f32(self, count: int, mean: float, std: float) -> Array:
         return self._draw(_normal_f32, np.empty(count, np.float32), mean, std)
+
+    def small_integers(self, count: int, low: int, span: int) -> Array:
+        return self._draw(_integers, np.empty(count, np.int64), low, span)
 
     def permutation(self, count: int) -> Array:
         return self._draw(_permutation, np.empty(count, np.int64))

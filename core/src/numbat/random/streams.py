@@ -76,13 +76,18 @@ class Stream:
 
     def integers(self, count: int, low: int, span: int) -> Array:
         """Whole numbers in [low, low + span), int64."""
-        if span >= WIDE_RANGE:
-            drawn = self.long_words(count)
-            if span < 1 << 64:
-                drawn = drawn % np.uint64(span)
-        else:
-            drawn = self.words(count) % np.uint32(span)
-        return drawn.astype(np.uint64).view(np.int64) + np.int64(low)
+        if span < WIDE_RANGE:
+            return self.small_integers(count, low, span)
+        drawn = self.long_words(count)
+        if span < 1 << 64:
+            drawn = drawn % np.uint64(span)
+        found: Array = drawn.view(np.int64) + np.int64(low)
+        return found
+
+    def small_integers(self, count: int, low: int, span: int) -> Array:
+        """Whole numbers in [low, low + span) of one word each, int64; `span` is below 2**32."""
+        found: Array = (self.words(count) % np.uint32(span)).astype(np.int64) + low
+        return found
 
     def normal_f32(self, count: int, mean: float, std: float) -> Array:
         """Normal float32 for sixteen or more; a rest of the last block is drawn anew, as in
@@ -97,7 +102,7 @@ class Stream:
     def _blocks(self, draw: Any, count: int, mean: float, std: float) -> Array:
         values = draw(count)
         whole = count - count % 16
-        out = np.empty_like(values)
+        out: Array = np.empty_like(values)
         out[:whole] = _box_muller(values[:whole], mean, std)
         if count % 16:
             out[whole:] = values[whole:]
