@@ -28,7 +28,8 @@ EDGES = [
 UNARY = [
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "deg2rad",
     "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "frac", "i0", "isfinite", "isinf",
-    "isnan", "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not", "logit",
+    "isnan", "isneginf", "isposinf", "lgamma", "log", "log10", "log1p", "log2", "logical_not",
+    "logit",
     "nan_to_num", "neg", "rad2deg", "reciprocal", "round", "rsqrt", "sgn", "sigmoid", "sign",
     "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh", "trunc",
 ]  # fmt: skip
@@ -36,7 +37,8 @@ UNARY = [
 BINARY = [
     "add", "atan2", "copysign", "div", "eq", "floor_divide", "fmax", "fmin", "fmod", "ge", "gt",
     "heaviside", "hypot", "isclose", "ldexp", "le", "logaddexp", "logaddexp2", "logical_and",
-    "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "pow", "remainder", "sub", "xlogy",
+    "logical_or", "logical_xor", "lt", "maximum", "minimum", "mul", "ne", "pow", "remainder",
+    "sub", "xlogy",
 ]  # fmt: skip
 
 PERIODIC = {"sin", "cos", "tan", "sinc"}
