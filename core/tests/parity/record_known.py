@@ -102,7 +102,10 @@ def answer(operator: Operator, function: Callable[..., Any], sample: Sample) -> 
 def attempt(operator: Operator, function: Callable[..., Any], sample: Sample) -> dict[str, Any]:
     """The answer for one call, or the reason why torch takes no such call."""
     try:
-        return answer(operator, function, sample)
+        found = answer(operator, function, sample)
+        # What JSON cannot hold (complex numbers) is no answer.
+        json.dumps(found)
+        return found
     except Exception as error:
         line = str(error).split("\n")[0]
         return {

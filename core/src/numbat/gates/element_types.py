@@ -13,19 +13,22 @@ NAMES = (
     "float16", "bfloat16", "float32", "float64",
 )  # fmt: skip
 TABLE = """
-bool     uint8    int8     int16    int32    int64    -        -        float16  bfloat16 float32 float64
-uint8    uint8    int16    int16    int32    int64    -        -        float16  bfloat16 float32 float64
-int8     int16    int8     int16    int32    int64    -        -        float16  bfloat16 float32 float64
-int16    int16    int16    int16    int32    int64    -        -        float16  bfloat16 float32 float64
-int32    int32    int32    int32    int32    int64    -        -        float16  bfloat16 float32 float64
-int64    int64    int64    int64    int64    int64    -        -        float16  bfloat16 float32 float64
--        -        -        -        -        -        uint16   -        float16  bfloat16 float32 float64
--        -        -        -        -        -        -        uint32   float16  bfloat16 float32 float64
-float16  float16  float16  float16  float16  float16  float16  float16  float16  float32  float32 float64
-bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 float32  bfloat16 float32 float64
-float32  float32  float32  float32  float32  float32  float32  float32  float32  float32  float32 float64
-float64  float64  float64  float64  float64  float64  float64  float64  float64  float64  float64 float64
-"""  # noqa: E501 - a table is read as a table
+bool     uint8    int8     int16    int32    int64    -        -        float16  bfloat16 float32
+float64 uint8    uint8    int16    int16    int32    int64    -        -        float16  bfloat16
+float32 float64 int8     int16    int8     int16    int32    int64    -        -        float16
+bfloat16 float32 float64 int16    int16    int16    int16    int32    int64    -        -
+float16  bfloat16 float32 float64 int32    int32    int32    int32    int32    int64    -        -
+     float16  bfloat16 float32 float64 int64    int64    int64    int64    int64    int64    -
+      -        float16  bfloat16 float32 float64
+-        -        -        -        -        -        uint16   -        float16  bfloat16 float32
+float64
+-        -        -        -        -        -        -        uint32   float16  bfloat16 float32
+float64 float16  float16  float16  float16  float16  float16  float16  float16  float16  float32
+float32 float64 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 float32
+bfloat16 float32 float64 float32  float32  float32  float32  float32  float32  float32  float32
+float32  float32  float32 float64 float64  float64  float64  float64  float64  float64  float64
+float64  float64  float64  float64 float64
+"""
 
 
 @gate(
