@@ -41,13 +41,14 @@ def operators(check: Check) -> None:
         faults = [
             f"sample {number}: {found}"
             for number, (sample, answer) in enumerate(zip(samples, answers, strict=False))
-            if "results" in answer and (found := _apart(operator, sample, answer))
+            if "results" in answer and (found := apart(operator, sample, answer))
         ]
         check.equal(f"{operator.name}: results and gradients", faults, [])
     check.at_least("operators compared", compared, 200)
 
 
-def _apart(operator: Operator, sample: Sample, answer: dict[str, Any]) -> str:
+def apart(operator: Operator, sample: Sample, answer: dict[str, Any]) -> str:
+    """How an operator's results and gradients on a sample differ from an answer; empty if not."""
     args = as_tensors(list(sample.args), nb.float64)
     keywords = {name: as_tensors(value, nb.float64) for name, value in sample.keywords.items()}
     inputs = floating_tensors([args, list(keywords.values())])
