@@ -189,7 +189,17 @@ def _private(check: Check) -> None:
     check.equal("one owner has one block", sorted(names), [_OWNER, "ANOTHER OWNER"])
     kept = elements.private(flat, _GROUP, _OWNER, 0x06, vr="LO")
     check.equal("what the frame says nothing of", kept, "above alone")
+    _same_number_elsewhere(check, item)
     _full(check, item)
+
+
+def _same_number_elsewhere(check: Check, item: Dataset) -> None:
+    """The owner's block in another group says nothing of its block in this one."""
+    top = _owned("another's", creator="ANOTHER OWNER", block=0x33)
+    top.add_new(BaseTag((_GROUP + 2) << 16 | 0x33), "LO", _OWNER)
+    (flat,) = _flat(_object(top, [], [_in_private_group(item)]))
+    found = (_owner_of(flat), _owner_of(flat, "ANOTHER OWNER"))
+    check.equal("one owner in two groups", found, ("in the item", "another's"))
 
 
 def _full(check: Check, item: Dataset) -> None:

@@ -91,6 +91,8 @@ def _numbers(check: Check) -> None:
         ("a number without the word", stated("4", word=False), {}, 4),
         ("two without the word", stated("2", word=False), {}, 2),
         ("one without the word", stated("1", word=False), {}, None),
+        ("one without the word, and the caller's", stated("1", word=False), {"slices": 4}, None),
+        ("one without the word, and damage behind", _damaged_behind_one(), {}, None),
         ("one, and the word", stated("1"), {}, None),
         ("one frame", stated("4", NumberOfFrames=1), {}, 4),
         ("several frames", stated("4", NumberOfFrames=2), {}, None),
@@ -124,6 +126,14 @@ def _numbers(check: Check) -> None:
             "the caller",
         ],
     )
+
+
+def _damaged_behind_one() -> Dataset:
+    """A plain image whose header, which nobody needs, ends early."""
+    ds = _mosaic(word=False)
+    content = csa2({"NumberOfImagesInMosaic": ["1"], "Other": ["2"]})[:-20]
+    ds.private_block(0x0029, "SIEMENS CSA HEADER", create=True).add_new(0x10, "OB", content)
+    return ds
 
 
 def _undeclared(check: Check) -> None:
@@ -285,10 +295,18 @@ def _protocols(check: Check) -> None:
         _tiles(_mosaic(alone, slanted))
     run = {"stated": [-18.0, 0.0, 12.0], "measured": [0.0, 0.0, 12.0]}
     _told(check, "a protocol along no normal", caught, **run)
-    level = [(48.0, 24.0, 0.0), (48.0, 20.0, 4.0), (48.0, 16.0, 8.0), (48.0, 12.0, 12.0)]
+    level = [(48.0, 24.0, 0.0), (48.0, 19.0, 3.0), (48.0, 13.0, 7.0), (48.0, 8.0, 10.0)]
     with check.refuses("IMG-1611", "a protocol along another normal") as caught:
         _tiles(_mosaic(alone, level))
-    _told(check, "a protocol along another normal", caught, stated=[0.0, -12.0, 12.0])
+    _told(check, "a protocol along another normal", caught, stated=[0.0, -16.0, 10.0])
+    across = [(48.0, 24.0 + 4.0 * k, 0.0) for k in range(4)]
+    with check.refuses("IMG-1611", "a protocol across the normal, of the same length"):
+        _tiles(_mosaic(_four(), across))
+    with check.refuses("IMG-1611", "tiles downwards, a protocol upwards") as caught:
+        _tiles(_mosaic(_four(SliceNormalVector=["0", "0", "-1"]), _run(0, 4)))
+    if caught.diagnostic is not None:
+        signs = np.signbit(caught.diagnostic.fields["measured"]).tolist()
+        check.equal("zeros are told without a sign", signs, [False, False, True])
     damaged = _mosaic(_four(), series=b"SV10 and no more")
     check.equal("a damaged protocol is no witness", _heights(damaged), up)
     with check.refuses("IMG-1610", "a damaged protocol and no normal"):

@@ -282,7 +282,7 @@ def _check_protocol(middle: Array, step: Array, centres: Array | None) -> None:
     asked = ordered[-1] - ordered[0]
     found = (len(centres) - 1) * step
     length = float(np.linalg.norm(asked))
-    if abs(length - float(np.linalg.norm(found))) > _SAME_LENGTH_MM or asked @ found < 0:
+    if abs(length - float(np.linalg.norm(found))) > _SAME_LENGTH_MM or asked @ found <= 0:
         raise refuse("IMG-1611", stated=asked + 0.0, measured=found + 0.0, source="the protocol")
 
 
