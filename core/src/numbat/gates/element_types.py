@@ -12,22 +12,26 @@ NAMES = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32",
     "float16", "bfloat16", "float32", "float64",
 )  # fmt: skip
+SHORT = dict(
+    zip(
+        ["bool", "u8", "i8", "i16", "i32", "i64", "u16", "u32", "f16", "bf16", "f32", "f64"],
+        NAMES,
+        strict=True,
+    )
+) | {"-": "-"}
 TABLE = """
-bool     uint8    int8     int16    int32    int64    -        -        float16  bfloat16 float32
-float64 uint8    uint8    int16    int16    int32    int64    -        -        float16  bfloat16
-float32 float64 int8     int16    int8     int16    int32    int64    -        -        float16
-bfloat16 float32 float64 int16    int16    int16    int16    int32    int64    -        -
-float16  bfloat16 float32 float64 int32    int32    int32    int32    int32    int64    -        -
-     float16  bfloat16 float32 float64 int64    int64    int64    int64    int64    int64    -
-      -        float16  bfloat16 float32 float64
--        -        -        -        -        -        uint16   -        float16  bfloat16 float32
-float64
--        -        -        -        -        -        -        uint32   float16  bfloat16 float32
-float64 float16  float16  float16  float16  float16  float16  float16  float16  float16  float32
-float32 float64 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 bfloat16 float32
-bfloat16 float32 float64 float32  float32  float32  float32  float32  float32  float32  float32
-float32  float32  float32 float64 float64  float64  float64  float64  float64  float64  float64
-float64  float64  float64  float64 float64
+bool u8   i8   i16  i32  i64  -    -    f16  bf16 f32  f64
+u8   u8   i16  i16  i32  i64  -    -    f16  bf16 f32  f64
+i8   i16  i8   i16  i32  i64  -    -    f16  bf16 f32  f64
+i16  i16  i16  i16  i32  i64  -    -    f16  bf16 f32  f64
+i32  i32  i32  i32  i32  i64  -    -    f16  bf16 f32  f64
+i64  i64  i64  i64  i64  i64  -    -    f16  bf16 f32  f64
+-    -    -    -    -    -    u16  -    f16  bf16 f32  f64
+-    -    -    -    -    -    -    u32  f16  bf16 f32  f64
+f16  f16  f16  f16  f16  f16  f16  f16  f16  f32  f32  f64
+bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32  bf16 f32  f64
+f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f64
+f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64
 """
 
 
@@ -39,7 +43,7 @@ float64  float64  float64  float64 float64
 )
 def element_types(check: Check) -> None:
     check.equal("the twelve types", sorted(one.name for one in DTYPES), sorted(NAMES))
-    rows = [line.split() for line in TABLE.split("\n") if line]
+    rows = [[SHORT[one] for one in line.split()] for line in TABLE.split("\n") if line]
     for (row, first), (column, second) in itertools.product(enumerate(NAMES), repeat=2):
         required = rows[row][column]
         for shapes in (((2,), (2,)), ((2,), ()), ((), (2,))):
