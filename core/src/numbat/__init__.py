@@ -86,7 +86,6 @@ from numbat.tensors.promotion import can_cast, promote_types, result_type
 from numbat.tensors.storage import empty_cache, memory_stats, reset_peak_memory
 from numbat.tensors.tensor import Tensor
 
-
 _LATER = {"amp", "nn", "optim"}
 """Packages that are imported when they are first asked for."""
 

@@ -73,7 +73,7 @@ __all__ = [
     "__array_api_version__", "__array_namespace_info__", "arange", "asarray", "astype", "bool",
     "can_cast", "e", "empty", "empty_like", "eye", "fft", "finfo", "float32", "float64",
     "from_dlpack", "full", "full_like", "iinfo", "inf", "int8", "int16", "int32", "int64",
-    "isdtype", "linalg", "linspace", "meshgrid", "nan", "newaxis", "ones", "ones_like", "pi", "result_type",
-    "tril", "triu", "uint8", "uint16", "uint32", "zeros", "zeros_like", *_elementwise, *_laying,
-    *_reducing,
+    "isdtype", "linalg", "linspace", "meshgrid", "nan", "newaxis", "ones", "ones_like", "pi",
+    "result_type", "tril", "triu", "uint8", "uint16", "uint32", "zeros", "zeros_like",
+    *_elementwise, *_laying, *_reducing,
 ]  # fmt: skip

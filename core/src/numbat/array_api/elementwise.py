@@ -13,11 +13,12 @@ from numbat.tensors.tensor import Tensor, wrap
 
 _UNARY = {
     "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh",
-    "atan": "atan", "atanh": "atanh", "bitwise_invert": "bitwise_not", "ceil": "ceil", "cos": "cos", "cosh": "cosh",
-    "exp": "exp", "expm1": "expm1", "floor": "floor", "isfinite": "isfinite", "isinf": "isinf",
-    "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2",
+    "atan": "atan", "atanh": "atanh", "bitwise_invert": "bitwise_not", "ceil": "ceil",
+    "cos": "cos", "cosh": "cosh", "exp": "exp", "expm1": "expm1", "floor": "floor",
+    "isfinite": "isfinite", "isinf": "isinf", "isnan": "isnan",
+    "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2",
     "logical_not": "logical_not", "negative": "neg", "positive": "positive",
-    "reciprocal": "reciprocal", "round": "round", "sign": "sign", "signbit": "signbit",
+    "reciprocal": "reciprocal", "round": "round", "signbit": "signbit",
     "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh",
     "trunc": "trunc",
 }  # fmt: skip
@@ -33,7 +34,7 @@ _BINARY = {
     "not_equal": "ne", "pow": "pow", "remainder": "remainder", "subtract": "sub",
 }  # fmt: skip
 
-__all__ = sorted([*_UNARY, *_BINARY, "clip", "nextafter"])
+__all__ = sorted([*_UNARY, *_BINARY, "clip", "conj", "imag", "nextafter", "real", "sign"])
 
 
 def _unary(name: str, operator: str) -> Callable[[Tensor], Tensor]:
@@ -62,6 +63,29 @@ def _binary(name: str, operator: str) -> Callable[[Any, Any], Tensor]:
 
 globals().update({name: _unary(name, operator) for name, operator in _UNARY.items()})
 globals().update({name: _binary(name, operator) for name, operator in _BINARY.items()})
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1 by the sign of each element; NaN of NaN, where PyTorch gives 0."""
+    found: Tensor = ops.sign(x)
+    if x.is_floating_point():
+        found = ops.masked_fill(found, wrap(np.isnan(x.array)), float("nan"))
+    return found
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The tensor itself, there being no complex numbers."""
+    return x
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The tensor itself, there being no complex numbers."""
+    return x
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """Zeros, there being no complex numbers."""
+    return wrap(np.zeros_like(x.array))
 
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:

@@ -47,7 +47,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return ops.unbind(x, axis)
 
 
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
+def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     """A view with a further axis of extent one."""
     return ops.unsqueeze(x, axis)
 
@@ -81,7 +81,7 @@ def permute_dims(x: Tensor, /, axes: Any) -> Tensor:
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view with the last two axes exchanged."""
-    return x.mT  # type: ignore[no-any-return]
+    return x.mT
 
 
 def reshape(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Tensor:
@@ -122,13 +122,19 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     """The sums of products over pairs of axes, in the type in which both meet."""
-    return ops.tensordot(*together(x1, x2), axes)
+    first, second = together(x1, x2)
+    return ops.tensordot(first, second, axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products along an axis, in the type in which both meet."""
+    """The sums of products along an axis, of one extent in both (CORE-0210), in the type in which
+    they
+    meet."""
     from numbat.ops.linalg import vecdot as of_vectors
+    from numbat_registries import refuse
 
+    if not x1.ndim or not x2.ndim or x1.shape[axis] != x2.shape[axis]:
+        raise refuse("CORE-0210", operator="vecdot", first=list(x1.shape), second=list(x2.shape))
     return of_vectors(*together(x1, x2), dim=axis)
 
 
@@ -160,7 +166,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """Elements of one tensor where the condition is true, else of the other."""
-    return ops.where(condition, *together(x1, x2))  # type: ignore[no-any-return]
+    return ops.where(condition, *together(x1, x2))
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -202,7 +208,8 @@ def searchsorted(
     """Where elements belong in a sorted vector."""
     order = None if sorter is None else sorter.array
     first, second = together(x1, x2)
-    return wrap(np.asarray(np.searchsorted(first.array, second.array, side, order), np.int64))
+    searched: Any = np.searchsorted
+    return wrap(np.asarray(searched(first.array, second.array, side, order), np.int64))
 
 
 # -- Sets -----------------------------------------------------------------------------------------

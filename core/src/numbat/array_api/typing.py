@@ -100,14 +100,14 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 def finfo(type: Any, /) -> dtypes.finfo:
     """The limits of a floating type (CORE-0102 for another)."""
-    found = dtypes.finfo(type.dtype if isinstance(type, Tensor) else type)
+    found: Any = dtypes.finfo(type.dtype if isinstance(type, Tensor) else type)
     found.dtype = as_dtype(found.dtype)
     return found
 
 
 def iinfo(type: Any, /) -> dtypes.iinfo:
     """The limits of a whole-number type (CORE-0102 for another)."""
-    found = dtypes.iinfo(type.dtype if isinstance(type, Tensor) else type)
+    found: Any = dtypes.iinfo(type.dtype if isinstance(type, Tensor) else type)
     found.dtype = as_dtype(found.dtype)
     return found
 

@@ -16,6 +16,6 @@ from numbat.autograd.mode import (
 
 __all__ = [
     "Function", "backward", "checkpoint", "checkpoint_sequential", "detect_anomaly", "enable_grad",
-    "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled", "no_grad",
-    "once_differentiable", "set_grad_enabled",
+    "functional", "grad", "gradcheck", "gradgradcheck", "inference_mode", "is_grad_enabled",
+    "no_grad", "once_differentiable", "set_grad_enabled",
 ]  # fmt: skip

@@ -101,8 +101,13 @@ def check_writable(target: Tensor, operator: str) -> None:
         if target.node is None or (root.node is None and root.wants_grad):
             raise refuse("CORE-0306", operator=operator, shape=list(target.shape))
     array = target.array
-    if 0 in array.strides and array.size and any(
-        step == 0 and extent > 1 for step, extent in zip(array.strides, array.shape, strict=True)
+    if (
+        0 in array.strides
+        and array.size
+        and any(
+            step == 0 and extent > 1
+            for step, extent in zip(array.strides, array.shape, strict=True)
+        )
     ):
         raise refuse("CORE-0307", operator=operator, shape=list(target.shape))
 

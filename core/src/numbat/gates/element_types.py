@@ -12,13 +12,7 @@ NAMES = (
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32",
     "float16", "bfloat16", "float32", "float64",
 )  # fmt: skip
-SHORT = dict(
-    zip(
-        ["bool", "u8", "i8", "i16", "i32", "i64", "u16", "u32", "f16", "bf16", "f32", "f64"],
-        NAMES,
-        strict=True,
-    )
-) | {"-": "-"}
+LETTERS = "bool u8 i8 i16 i32 i64 u16 u32 f16 bf16 f32 f64"
 TABLE = """
 bool u8   i8   i16  i32  i64  -    -    f16  bf16 f32  f64
 u8   u8   i16  i16  i32  i64  -    -    f16  bf16 f32  f64
@@ -33,6 +27,7 @@ bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 f32  bf16 f32  f64
 f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f64
 f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64
 """
+SHORT = {**dict(zip(LETTERS.split(), NAMES, strict=True)), "-": "-"}
 
 
 @gate(

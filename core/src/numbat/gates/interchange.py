@@ -30,7 +30,9 @@ def interchange(check: Check) -> None:
     check.equal("a write to the tensor is seen", source.tolist(), [[0, 154], [6, 10]])
     taken = np.from_dlpack(nb.arange(5))
     check.equal("numpy takes DLPack", taken.tolist(), [0, 1, 2, 3, 4])
-    check.equal("a buffer has its elements", memoryview(nb.arange(3).array).tolist(), [0, 1, 2])
+    check.equal(
+        "a buffer has its elements", memoryview(nb.arange(3).numpy().data).tolist(), [0, 1, 2]
+    )
     with check.refuses("CORE-0112", "numpy of what requires a gradient"):
         nb.ones(2, requires_grad=True).numpy()
     with check.refuses("CORE-0109", "a foreign byte order"):

@@ -1,6 +1,7 @@
 """Memory: alignment, sharing, versions, and the peak of a backward pass."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -21,10 +22,10 @@ SHAPES = ((), (1,), (3,), (7, 5), (1, 1, 129), (0, 4), (33, 65))
 def storage(check: Check) -> None:
     for dtype in DTYPES:
         makers: dict[str, Callable[[tuple[int, ...]], nb.Tensor]] = {
-            "empty": lambda shape, dtype=dtype: nb.empty(shape, dtype=dtype),
-            "zeros": lambda shape, dtype=dtype: nb.zeros(shape, dtype=dtype),
-            "a cast": lambda shape, dtype=dtype: nb.ones(shape, dtype=nb.float32).to(dtype),
-            "a clone": lambda shape, dtype=dtype: nb.ones(shape, dtype=dtype).clone(),
+            "empty": partial(nb.empty, dtype=dtype),
+            "zeros": partial(nb.zeros, dtype=dtype),
+            "a cast": lambda shape: nb.ones(shape, dtype=nb.float32).to(dtype),  # noqa: B023
+            "a clone": lambda shape: nb.ones(shape, dtype=dtype).clone(),  # noqa: B023
         }
         for name, make in makers.items():
             for shape in SHAPES:

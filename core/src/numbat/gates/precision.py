@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numbat as nb
+from numbat import amp, optim
 from numbat_gates import Check, gate
 
 F = nb.nn.functional
@@ -35,10 +36,10 @@ def _placement(check: Check, fast: nb.dtype) -> None:
         "layer_norm": (lambda: F.layer_norm(x, (4,)), nb.float32),
     }
     for name, (run, required) in placed.items():
-        with nb.autocast("cpu", dtype=fast):
+        with amp.autocast("cpu", dtype=fast):
             measured = run().dtype.name
         check.equal(f"{name} under {fast.name}", measured, required.name)
-        with nb.autocast("cpu", dtype=fast, enabled=False):
+        with amp.autocast("cpu", dtype=fast, enabled=False):
             outside = (x @ w).dtype.name
         check.equal(f"nothing is lowered where it is not enabled ({name})", outside, "float32")
 
@@ -46,7 +47,7 @@ def _placement(check: Check, fast: nb.dtype) -> None:
 def _weights(check: Check) -> None:
     nb.manual_seed(0)
     model = nb.nn.Linear(4, 2)
-    with nb.autocast("cpu", dtype=nb.bfloat16):
+    with amp.autocast("cpu", dtype=nb.bfloat16):
         loss = model(nb.ones(3, 4)).float().square().mean()
     loss.backward()
     check.equal("weights stay in float32", model.weight.dtype.name, "float32")
@@ -57,8 +58,8 @@ def _weights(check: Check) -> None:
 
 def _scale(check: Check) -> None:
     weight = nb.nn.Parameter(nb.ones(2))
-    optimiser = nb.optim.SGD([weight], lr=1.0)
-    scaler = nb.amp.GradScaler("cpu", growth_interval=3)
+    optimiser = optim.SGD([weight], lr=1.0)
+    scaler = amp.GradScaler("cpu", growth_interval=3)
     check.equal("the first scale", scaler.get_scale(), 65536.0)
     series, values = [], []
     for broken in (False, False, True, False, False, False, False):
@@ -77,4 +78,4 @@ def _scale(check: Check) -> None:
     state = scaler.state_dict()
     constants = [state["growth_factor"], state["backoff_factor"], state["growth_interval"]]
     check.equal("the constants", constants, [2.0, 0.5, 3])
-    check.equal("the interval by default", nb.amp.GradScaler("cpu").get_growth_interval(), 2000)
+    check.equal("the interval by default", amp.GradScaler("cpu").get_growth_interval(), 2000)

@@ -179,7 +179,7 @@ def eye_(tensor: Tensor) -> Tensor:
     Raises CORE-0509 where it is no matrix.
     """
     _axes(tensor, "eye_", (2,), "two axes")
-    return _write(tensor, np.eye(*tensor.shape), "eye_")
+    return _write(tensor, np.eye(tensor.shape[0], tensor.shape[1]), "eye_")
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:

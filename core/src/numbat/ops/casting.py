@@ -48,7 +48,7 @@ def to(
             dtype = one.dtype
         elif isinstance(one, DType) or one in (float, int, bool):
             dtype = one
-        elif isinstance(one, str) or isinstance(one, Device):
+        elif isinstance(one, str | Device):
             check_device(one)
     check_device(device)
     wanted = input.dtype if dtype is None else as_dtype(dtype)

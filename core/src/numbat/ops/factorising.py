@@ -217,7 +217,9 @@ def _sample_cholesky(rng: np.random.Generator) -> Any:
     yield Sample((_spd(rng, 2, 2, 2),), {"upper": True})
 
 
-@operator(_sample_cholesky, name="linalg.cholesky")
+# Of a triangle that alone is read no single element can be moved without its twin: torch's gradient
+# is that of the symmetric matrix. `_symmetric` below has it checked against differences.
+@operator(_sample_cholesky, name="linalg.cholesky", differentiable=False)
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangle L with `A = L @ L.mT` (or the upper one), of A one triangle being read.
 
@@ -500,7 +502,7 @@ def _one_triangle(A: Tensor, UPLO: str, operator: str) -> Tensor:
     return A
 
 
-@operator(_sample_symmetric_values, name="linalg.eigvalsh")
+@operator(_sample_symmetric_values, name="linalg.eigvalsh", differentiable=False)
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, smallest first, of which one triangle is read.
 
@@ -509,7 +511,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     _one_triangle(A, UPLO, "eigvalsh")
     if A.requires_grad:
         return eigh(A, UPLO).eigenvalues
-    return wrap(_converged("eigvalsh", lambda: np.linalg.eigvalsh(A.array, UPLO)))
+    return wrap(_converged("eigvalsh", lambda: np.linalg.eigvalsh(A.array, UPLO)))  # type: ignore[call-overload]
 
 
 def _sample_eigh(rng: np.random.Generator) -> Any:
@@ -526,7 +528,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
     Raises CORE-0247, CORE-0248, CORE-0252, CORE-0258, CORE-0251.
     """
     _one_triangle(A, UPLO, "eigh")
-    found = _converged("eigh", lambda: np.linalg.eigh(A.array, UPLO))
+    found = _converged("eigh", lambda: np.linalg.eigh(A.array, UPLO))  # type: ignore[call-overload]
     values, vectors = record_many(found, eigh_backward, (A,))
     _keep(values, found)
     return Eigen(values, vectors)
@@ -660,8 +662,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
             known=["reduced", "complete", "r"],
         )  # fmt: skip
     if mode == "r":
-        r = np.asarray(np.linalg.qr(A.array, "r"))
-        return QR(wrap(np.empty(0, A.array.dtype)), record(r, qr_r_backward, (A,)))
+        alone = np.asarray(np.linalg.qr(A.array, "r"))
+        return QR(wrap(np.empty(0, A.array.dtype)), record(alone, qr_r_backward, (A,)))
     rows, columns = A.array.shape[-2:]
     if rows < columns:
         # The gradient of the wide part goes by products; the square part is factorised.
@@ -844,3 +846,30 @@ def lstsq(
     if vector:
         solution = reshape(solution, solution.array.shape[:-1])
     return LeastSquares(solution, residuals, wrap(ranks), wrap(shown))
+
+
+# -- What of them differences can check -----------------------------------------------------------
+
+
+def _symmetric(A: Tensor) -> Tensor:
+    return mul(add(A, mT(A)), 0.5)
+
+
+@operator(_sample_cholesky, name="linalg.cholesky.of_symmetric", torch=None, method=False)
+def _cholesky_of_symmetric(A: Tensor, *, upper: bool = False) -> Tensor:
+    """`linalg.cholesky` of the symmetric part, of which each element counts."""
+    return cholesky(_symmetric(A), upper=upper)
+
+
+@operator(_sample_eigh, name="linalg.eigh.of_symmetric", torch=None, method=False)
+def _eigh_of_symmetric(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues, and squares of the eigenvectors of the symmetric part, which have one sign."""
+    values, vectors = eigh(_symmetric(A))
+    return values, mul(vectors, vectors)
+
+
+@operator(_sample_svdvals, name="linalg.svd.of_one_sign", torch=None, method=False)
+def _svd_of_one_sign(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`linalg.svd` with the vectors squared, which have one sign."""
+    u, s, vh = svd(A, full_matrices=False)
+    return mul(u, u), s, mul(vh, vh)

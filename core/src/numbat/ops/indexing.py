@@ -435,7 +435,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 def _put_indices(indices: Any) -> tuple[Any, ...]:
     # A tensor of no axes stays a tensor here: it names a place, and takes no axis away.
-    found = []
+    found: list[Any] = []
     for one in indices:
         if one is None:
             found.append(_ALL)

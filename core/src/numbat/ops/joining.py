@@ -224,8 +224,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
         (slice(rows[at], rows[at + 1]), slice(columns[at], columns[at + 1]))
         for at in range(len(arrays))
     ]
-    for block, one in zip(blocks, arrays, strict=True):
-        whole[block] = one
+    for block, array in zip(blocks, arrays, strict=True):
+        whole[block] = array
     return record(whole, block_diag_backward, tuple(parts), values=blocks)
 
 

@@ -33,7 +33,8 @@ def _sample_einsum(rng: np.random.Generator) -> Any:
         ("bn,anm,bm->ba", (2, 3), (2, 3, 2), (2, 2)),
     ]
     for equation, *shapes in cases:
-        yield Sample((equation, *(rng.normal(size=shape) for shape in shapes)))
+        operands = (rng.normal(size=shape) for shape in shapes)  # type: ignore[arg-type]
+        yield Sample((equation, *operands))
 
 
 @operator(_sample_einsum, method=False)

@@ -67,7 +67,7 @@ def as_buffer(self: Tensor, flags: int = 0) -> memoryview:
     _check_exchange(self, "a buffer")
     if self.array.dtype == dtypes.bfloat16.numpy:
         raise refuse("CORE-0113", protocol="the buffer protocol", dtype="bfloat16")
-    return memoryview(self.array)
+    return self.array.data
 
 
 def cpu(self: Tensor, *, memory_format: Any = None) -> Tensor:
