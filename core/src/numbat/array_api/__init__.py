@@ -1,12 +1,9 @@
 """The Python array API standard, version 2024.12, over numbat's tensors: `numbat.array_api`.
 
 Functions take and give `numbat.Tensor`; gradients flow as through numbat's own. What differs from
-the
-standard, because PyTorch's shape comes first: `x.size` is a method, Python's operators promote
-tensors
-of no axes as PyTorch does (the functions here follow the standard), and the element types
-complex64,
-complex128 and uint64 do not exist.
+the standard, because PyTorch's shape comes first: `x.size` is a method, Python's operators promote
+tensors of no axes as PyTorch does (the functions here follow the standard), and the element types
+complex64, complex128 and uint64 do not exist.
 """
 
 from __future__ import annotations

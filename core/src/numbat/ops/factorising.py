@@ -568,6 +568,8 @@ def eigh_backward(node: Node, grads: list[Tensor | None]) -> tuple[Tensor]:
     inner = sub(inner, diag_embed(diagonal(inner, 0, -2, -1)))
     if to_values is not None:
         inner = add(inner, diag_embed(to_values))
+    # The gradient of a symmetric matrix is symmetric.
+    inner = mul(add(inner, mT(inner)), 0.5)
     return (matmul(vectors, matmul(inner, mT(vectors))),)
 
 
@@ -814,9 +816,8 @@ def lstsq(
 ) -> LeastSquares:
     """X with the least sum of squares of `A @ X - B`, the smallest such X where there are several.
 
-    `residuals` are the sums of squares where A has full rank and more rows than columns, else
-    empty;
-    `singular_values` are given for the drivers gelsd and gelss alone.
+    `residuals` are the sums of squares where A has full rank and more rows than columns and the
+    driver is not gelsy (the default), else empty, as PyTorch's; `singular_values` are given for the drivers gelsd and gelss alone.
     Raises CORE-0248, CORE-0258, CORE-0111, CORE-0210, CORE-0247, CORE-0251.
     """
     known = ["gels", "gelsy", "gelsd", "gelss"]
@@ -836,7 +837,7 @@ def lstsq(
     s = _converged("lstsq", lambda: np.linalg.svd(A.array, compute_uv=False))
     rank = np.count_nonzero(s > _bound(s, 0.0, bound), axis=-1)
     residuals = wrap(np.empty(0, A.array.dtype))
-    if rows > columns and (rank == columns).all():
+    if driver not in (None, "gelsy") and rows > columns and (rank == columns).all():
         from numbat.ops.reductions import sum as total
 
         left_over = sub(matmul(A, solution), right)
