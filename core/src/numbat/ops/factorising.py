@@ -817,7 +817,8 @@ def lstsq(
     """X with the least sum of squares of `A @ X - B`, the smallest such X where there are several.
 
     `residuals` are the sums of squares where A has full rank and more rows than columns and the
-    driver is not gelsy (the default), else empty, as PyTorch's; `singular_values` are given for the drivers gelsd and gelss alone.
+    driver is not gelsy (the default), else empty, as PyTorch's; `singular_values` are given for the
+    drivers gelsd and gelss alone.
     Raises CORE-0248, CORE-0258, CORE-0111, CORE-0210, CORE-0247, CORE-0251.
     """
     known = ["gels", "gelsy", "gelsd", "gelss"]
