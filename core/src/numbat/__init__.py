@@ -4,6 +4,7 @@ PyTorch."""
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 # What overflows or divides by zero becomes inf or NaN, as everywhere in this kind of engine;
 # numpy's warnings of it are muted for numbat's own lines alone.
@@ -13,7 +14,7 @@ from numbat.tensors import storage
 
 storage.install()
 
-from numbat import autograd, fft, linalg, nn
+from numbat import autograd
 from numbat.autograd import (
     enable_grad,
     inference_mode,
@@ -86,7 +87,10 @@ from numbat.tensors.promotion import can_cast, promote_types, result_type
 from numbat.tensors.storage import empty_cache, memory_stats, reset_peak_memory
 from numbat.tensors.tensor import Tensor
 
-_LATER = {"amp", "nn", "optim"}
+if TYPE_CHECKING:
+    from numbat import amp, array_api, fft, linalg, nn, optim, zoo
+
+_LATER = {"amp", "array_api", "fft", "linalg", "nn", "optim", "zoo"}
 """Packages that are imported when they are first asked for."""
 
 

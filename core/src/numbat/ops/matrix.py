@@ -26,6 +26,9 @@ __all__ = [
 
 _BLAS = ("f", "d")
 
+_SMALL = 1 << 19
+"""Multiplications below which BLAS is called through numpy, whose way there is shorter."""
+
 
 def product(x: Array, y: Array) -> Array:
     """`x @ y` by BLAS; float16 and bfloat16 are multiplied in float32 and rounded once."""
@@ -444,7 +447,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     shape = (*x.shape[:-1], w.shape[0])
     rows = x.reshape(_count(shape[:-1]), x.shape[-1]) if x.ndim != 2 else x
     saved = (input if weight.requires_grad else None, weight if input.requires_grad else None)
-    if x.dtype.char in _BLAS:
+    if x.dtype.char in _BLAS and rows.size * w.shape[0] < _SMALL:
+        array = np.matmul(rows, w.T)
+        if bias is not None:
+            _check_spread("linear", bias, array.shape)
+            array += bias.array
+    elif x.dtype.char in _BLAS:
         array = np.empty((rows.shape[0], w.shape[0]), x.dtype)
         if bias is not None:
             _check_spread("linear", bias, array.shape)

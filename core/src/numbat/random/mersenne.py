@@ -39,6 +39,15 @@ _permutation = _drawing("permutation", "PlPl")
 _poisson = _drawing("poisson", "PlPPl")
 
 
+def _first_words(seed: int) -> list[int]:
+    """The state of a seed: `init_genrand` of Matsumoto and Nishimura, 2002."""
+    words = [seed]
+    for index in range(1, WORDS):
+        before = words[-1]
+        words.append((1812433253 * (before ^ (before >> 30)) + index) & 0xFFFFFFFF)
+    return words
+
+
 class Mersenne(Stream):
     """The stream of MT19937.
 
@@ -54,10 +63,7 @@ class Mersenne(Stream):
 
     def seed(self, seed: int) -> None:
         """Begins the stream of a seed; PyTorch uses its low 32 bits."""
-        # numpy's legacy seeding is init_genrand of the twister's authors.
-        bits = np.random.MT19937()
-        bits._legacy_seeding(seed & 0xFFFFFFFF)
-        self.restore(bits.state["state"]["key"], WORDS, begun=False)
+        self.restore(np.array(_first_words(seed & 0xFFFFFFFF), np.uint32), WORDS, begun=False)
         self.normal = None
 
     def restore(self, words: Array, next: int, *, begun: bool) -> None:
