@@ -36,11 +36,11 @@ def test_a_wheel_holds_the_package_and_nothing_else(built: Distributions, member
     names = contents(built.wheels[member.distribution])
     folders = {name.split("/")[0] for name in names}
     stem = f"{member.distribution.replace('-', '_')}-{workspace_version()}"
-    assert folders == {member.package, f"{stem}.dist-info"}
-    assert f"{member.package}/py.typed" in names
+    assert folders == {*member.packages, f"{stem}.dist-info"}
+    assert {f"{package}/py.typed" for package in member.packages} <= names.keys()
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    sources = {p.relative_to(member.source).as_posix() for p in member.source.rglob("*.py")}
-    packed = {n.removeprefix(f"{member.package}/") for n in names if n.endswith(".py")}
+    sources = {path.relative_to(member.path / "src").as_posix() for path in member.modules}
+    packed = {name for name in names if name.endswith(".py")}
     assert packed == sources
 
 

@@ -37,7 +37,13 @@ def test_a_plane_is_counted_from_its_files(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.setattr(release_check, "ROOT", tmp_path)
     member = Member(
-        tmp_path / "planes" / "dental", "numbat-dental", "numbat_dental", (), (), "dental"
+        path=tmp_path / "planes" / "dental",
+        distribution="numbat-dental",
+        package="numbat_dental",
+        dependencies=(),
+        extras=(),
+        packages=("numbat_dental",),
+        plane="dental",
     )
     assert counted_in_tree(member) == Counts(requirements=3, gates=2, codes=4)
 

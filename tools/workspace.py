@@ -24,12 +24,19 @@ class Member:
     package: str
     dependencies: tuple[Requirement, ...]
     extras: tuple[str, ...]
+    packages: tuple[str, ...]
+    """Import names of all it installs, `package` first."""
     plane: str | None
     """Name under which it announces itself to the runner, or None."""
 
     @property
     def source(self) -> Path:
         return self.path / "src" / self.package
+
+    @property
+    def modules(self) -> list[Path]:
+        """Every module that it installs."""
+        return sorted((self.path / "src").rglob("*.py"))
 
     @property
     def room(self) -> str:
@@ -57,13 +64,15 @@ def members() -> tuple[Member, ...]:
 def _member(folder: Path) -> Member:
     settings = load_pyproject(folder)
     project = settings["project"]
-    (package,) = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    folders = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    packages = tuple(Path(folder).name for folder in folders)
     announced = list(project.get("entry-points", {}).get("numbat.planes", {}))
     return Member(
         path=folder,
         distribution=project["name"],
-        package=Path(package).name,
+        package=packages[0],
         dependencies=tuple(Requirement(text) for text in project.get("dependencies", ())),
+        packages=packages,
         extras=tuple(project.get("optional-dependencies", {})),
         plane=announced[0] if announced else None,
     )
