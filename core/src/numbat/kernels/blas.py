@@ -1,5 +1,4 @@
-"""The matrix products of numpy's own OpenBLAS, called with strides and sums that `np.matmul` has no
-words for.
+"""numpy's own OpenBLAS: its functions, its threads, and how it reads a matrix.
 
 numpy's wheels bundle OpenBLAS under private names. Where it is not found (another BLAS, a numpy of
 a distribution), `GEMM` is None and callers go by `np.matmul`; nothing but speed depends on it.
@@ -11,14 +10,10 @@ import ctypes
 import functools
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from numbat.kernels.calling import address
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
 
@@ -73,40 +68,51 @@ def limit_threads(threads: int) -> None:
         setter(ctypes.c_int(threads))
 
 
-class _Single:
-    """How many callers want products on their own threads, and how many threads there were
-    before."""
-
-    lock = threading.Lock()
-    callers = 0
-    before: int | None = None
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
+class _SingleThreaded:
     """Within it each product runs on the thread that asks for it, so that a pool may share the
     work.
 
     The first caller sets it, the last one to leave takes it back.
     """
-    with _Single.lock:
-        if not _Single.callers and _LIBRARY is not None:
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.callers = 0
+        self.before = 1
+        self.get: Any = None
+        self.set: Any = None
+        if _LIBRARY is not None:
             library, prefix, suffix = _LIBRARY
-            getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
-            _Single.before = None if getter is None else int(getter())
-            if _Single.before is not None and _Single.before > 1:
-                limit_threads(1)
-        _Single.callers += 1
-    try:
-        yield
-    finally:
-        with _Single.lock:
-            _Single.callers -= 1
-            if not _Single.callers and _Single.before is not None and _Single.before > 1:
-                limit_threads(_Single.before)
+            self.get = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+            setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+            if self.get is not None and setter is not None:
+                setter.argtypes, setter.restype = [ctypes.c_int], None
+                self.set = setter
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.callers and self.set is not None:
+                self.before = self.get()
+                if self.before > 1:
+                    self.set(1)
+            self.callers += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self.lock:
+            self.callers -= 1
+            if not self.callers and self.before > 1:
+                self.set(self.before)
 
 
-def _layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
+_SINGLE_THREADED = _SingleThreaded()
+
+
+def single_threaded() -> _SingleThreaded:
+    """A context within which no product wakes threads of BLAS; the caller's pool shares work."""
+    return _SINGLE_THREADED
+
+
+def layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
     """How BLAS reads a matrix, and the step between its rows or columns; None where it cannot."""
     item = array.itemsize
     (rows, columns), (down, across) = array.shape, array.strides
@@ -121,44 +127,6 @@ def _layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
         if across % item == 0 and across >= rows * item:
             return _TRANSPOSED, across // item
     return None
-
-
-def gemm(
-    a: np.ndarray[Any, Any],
-    b: np.ndarray[Any, Any],
-    out: np.ndarray[Any, Any],
-    alpha: float = 1.0,
-    beta: float = 0.0,
-) -> np.ndarray[Any, Any]:
-    """`out = alpha * a @ b + beta * out` in place, by `np.matmul` where BLAS does not read a
-    layout.
-
-    Args:
-        a: (m, k) float32 or float64; rows or columns hold their neighbours without gaps.
-        b: (k, n), as `a`.
-        out: (m, n) of the same type; its rows hold their neighbours without gaps.
-        alpha: the factor of the product.
-        beta: the factor of what `out` holds; at 0 it is not read.
-    """
-    function = GEMM.get(out.dtype.char)
-    if function is not None and out.size and a.shape[1] and a.dtype == b.dtype == out.dtype:
-        of_a, of_b, of_out = _layout(a), _layout(b), _layout(out)
-        if of_a is not None and of_b is not None and of_out is not None and of_out[0] == _PLAIN:
-            function(
-                of_a[0], of_b[0], a.shape[0], b.shape[1], a.shape[1], alpha,
-                address(a), of_a[1], address(b), of_b[1], beta, address(out), of_out[1],
-            )  # fmt: skip
-            return out
-    product = np.matmul(a, b)
-    if alpha != 1.0:
-        product *= alpha
-    if beta == 0.0:
-        out[...] = product
-    else:
-        if beta != 1.0:
-            out *= beta
-        out += product
-    return out
 
 
 def function_address(kind: str) -> int | None:

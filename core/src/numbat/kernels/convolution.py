@@ -20,6 +20,7 @@ import numpy as np
 from numbat.kernels.calling import address, kernel
 from numbat.kernels.loading import LIBRARY
 from numbat.kernels.pool import pieces, run
+from numbat.kernels.products import matmul
 from numbat.tensors.tensor import Array
 
 
@@ -317,7 +318,7 @@ def _forward(
     groups, kernel = window.groups, weight.shape[2:]
     outs, ins = weight.shape[0] // groups, weight.shape[1]
     if _is_pointwise(kernel, window) and space == x.shape[1:-1]:
-        found = np.matmul(x.reshape(-1, ins), weight.reshape(outs, ins).T)
+        found = matmul(x.reshape(-1, ins), weight.reshape(outs, ins).T)
         if bias is not None:
             found += bias
         return np.asarray(found).reshape(x.shape[0], *space, outs)
@@ -340,7 +341,7 @@ def _input_gradient(
     groups, kernel = window.groups, weight.shape[2:]
     ins, outs = weight.shape[0] // groups, weight.shape[1]
     if _is_pointwise(kernel, window) and space == grad.shape[1:-1]:
-        found = np.matmul(grad.reshape(-1, ins), weight.reshape(ins, outs))
+        found = matmul(grad.reshape(-1, ins), weight.reshape(ins, outs))
         if bias is not None:
             found += bias
         return np.asarray(found).reshape(grad.shape[0], *space, outs)
@@ -364,7 +365,7 @@ def _weight_gradient(x: Array, grad: Array, window: Window, kernel: tuple[int, .
     outs, ins, cells = grad.shape[-1] // groups, x.shape[-1] // groups, int(np.prod(kernel))
     shape = (grad.shape[-1], ins, *kernel)
     if _is_pointwise(kernel, window) and space == x.shape[1:-1]:
-        return np.asarray(np.matmul(grad.reshape(-1, outs).T, x.reshape(-1, ins))).reshape(shape)
+        return matmul(grad.reshape(-1, outs).T, x.reshape(-1, ins)).reshape(shape)
     plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
     plan_at, taps_at = address(plan.plan), address(plan.taps)
     if ins == 1 and outs == 1 and groups > 1:

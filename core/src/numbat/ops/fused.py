@@ -15,9 +15,9 @@ from numbat.autograd.mode import MODE
 from numbat.autograd.tape import Node, record
 from numbat.kernels import normalisation as kernels
 from numbat.kernels import softmax as softmax_kernels
-from numbat.kernels.blas import gemm
 from numbat.kernels.calling import address, kernel
 from numbat.kernels.pool import run
+from numbat.kernels.products import multiply
 from numbat.ops.activations import gelu, silu
 from numbat.ops.class_losses import cross_entropy
 from numbat.ops.mapping import widened
@@ -308,7 +308,7 @@ def _in_chunks(
         chunk, at = logits[: len(rows)], targets[start : start + ROWS]
         if b is not None:
             chunk[...] = b
-        gemm(rows, w.T, chunk, 1.0, 0.0 if b is None else 1.0)
+        multiply(rows, w.T, chunk, 1.0, 0.0 if b is None else 1.0)
         loss, log_sum = losses(chunk, at, factors, ignored, smoothing)
         total += float(loss.sum(dtype=np.float64))
         if for_x is None or for_w is None or for_b is None:
@@ -322,8 +322,8 @@ def _in_chunks(
             chunk[...] = softmax_kernels.cross_entropy_backward_reference(
                 slopes, chunk, at, factors, log_sum, ignored, smoothing
             )
-        gemm(chunk, w, for_x[start : start + ROWS])
-        gemm(chunk.T, rows, for_w, 1.0, 1.0)
+        multiply(chunk, w, for_x[start : start + ROWS])
+        multiply(chunk.T, rows, for_w, 1.0, 1.0)
         if b is not None:
             for_b += chunk.sum(axis=0, dtype=np.float64)
     loss_value = np.asarray(total / divisor if divisor else np.nan)

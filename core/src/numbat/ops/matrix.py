@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from numbat.autograd.tape import Node, record
-from numbat.kernels.blas import gemm
+from numbat.kernels import products
 from numbat.ops.broadcasting import check_broadcast
 from numbat.ops.pointwise import add, mul, neg
 from numbat.ops.registry import Sample, operator
@@ -26,19 +26,15 @@ __all__ = [
 
 _BLAS = ("f", "d")
 
-_SMALL = 1 << 19
+_SMALL = 1 << 18
 """Multiplications below which BLAS is called through numpy, whose way there is shorter."""
 
 
 def product(x: Array, y: Array) -> Array:
     """`x @ y` by BLAS; float16 and bfloat16 are multiplied in float32 and rounded once."""
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return np.asarray(np.matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype))
-    if y.ndim == 2 and x.ndim > 2:
-        # One large product in place of many small ones.
-        rows = np.matmul(x.reshape(_count(x.shape[:-1]), x.shape[-1]), y)
-        return rows.reshape(*x.shape[:-1], y.shape[1])
-    return np.asarray(np.matmul(x, y))
+        return products.matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
+    return products.matmul(x, y)
 
 
 def _check_types(operator: str, first: Tensor, second: Tensor) -> None:
@@ -329,7 +325,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     if beta != 0:
         # BLAS adds the product to what the result holds already.
         np.multiply(input.array, beta, out=array) if beta != 1 else np.copyto(array, input.array)
-    gemm(x, y, array, float(alpha), 0.0 if beta == 0 else 1.0)
+    products.multiply(x, y, array, float(alpha), 0.0 if beta == 0 else 1.0)
     saved = (mat1 if mat2.requires_grad else None, mat2 if mat1.requires_grad else None)
     return record(array, addmm_backward, (input, mat1, mat2), saved, (beta, alpha))
 
@@ -457,10 +453,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if bias is not None:
             _check_spread("linear", bias, array.shape)
             array[...] = bias.array
-        gemm(rows, w.T, array, 1.0, 0.0 if bias is None else 1.0)
+        products.multiply(rows, w.T, array, 1.0, 0.0 if bias is None else 1.0)
     else:
         wide = np.float32 if x.dtype.kind not in "iu" else x.dtype
-        array = np.matmul(rows.astype(wide), w.T.astype(wide))
+        array = products.matmul(rows.astype(wide), w.T.astype(wide))
         if bias is not None:
             _check_spread("linear", bias, array.shape)
             array += bias.array.astype(wide)

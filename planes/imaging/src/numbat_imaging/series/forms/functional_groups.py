@@ -157,16 +157,23 @@ def check_frames(frames: int, *, elements_of_each: int, file: str) -> None:
 
 
 def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
-    """The flat data set of one frame, as `frame_datasets` gives it."""
+    """The flat data set of one frame, as `frame_datasets` gives it.
+
+    Raises IMG-1310 when the object describes fewer frames, and what `frame_datasets` raises.
+    """
     known: Known = {}
     element = ds.get_item(_PER_FRAME, keep_deferred=True) if _PER_FRAME in ds else None
     if isinstance(element, RawDataElement):
         # Of the other frames no more is read than where they lie.
         groups = _raw_groups(element, ds)
-        frames, group = len(groups), groups[frame][0]
+        frames = len(groups)
+        group = groups[frame][0] if frame < frames else {}
     else:
         items = _items(ds, _PER_FRAME)
-        frames, group = len(items), items[frame]
+        frames = len(items)
+        group = items[frame] if frame < frames else {}
+    if frame >= frames:
+        raise refuse("IMG-1310", file=file, frames=frame + 1, groups=frames)
     base = _shared(ds, known, frames=frames, file=file)
     return _frame(ds, base, group, known)
 
