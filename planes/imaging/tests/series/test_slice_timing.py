@@ -148,7 +148,9 @@ def test_a_ge_protocol() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no gzip", gzip.compress(b"x" * 4000)[:-9], gzip.compress(b"\0" * (2 << 20))]
+    "content",
+    [b"", b"no gzip", gzip.compress(b"x" * 4000)[:-9], gzip.compress(b"\0" * (2 << 20))],
+    ids=["empty", "not gzip", "cut short", "endless"],  # A packed content holds the time of day.
 )
 def test_a_damaged_or_endless_ge_protocol_says_nothing(content: bytes) -> None:
     assert ge_protocol(_ge(content)) == {}
