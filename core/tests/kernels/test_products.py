@@ -9,6 +9,7 @@ import pytest
 
 import numbat as nb
 from numbat.kernels import products
+from numbat.kernels.blas import Threads
 
 SHAPES = [
     (3, 5, 7),
@@ -71,12 +72,49 @@ def test_shapes_that_do_not_fit_raise() -> None:
         products.matmul(np.ones((900, 700)), np.ones((600, 800)))
 
 
-def test_the_threads_of_blas_come_back() -> None:
-    from numbat.kernels.blas import single_threaded
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((2, 3, 0), (0, 5)),
+        ((0, 3, 4), (4, 5)),
+        ((0, 4), (4, 5)),
+        ((2, 0), (0,)),
+        ((0, 2, 3), (0, 3, 2)),
+    ],
+)
+def test_empty_products_are_numpys(first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    a, b = np.ones(first), np.ones(second)
+    np.testing.assert_array_equal(products.matmul(a, b), np.matmul(a, b))
 
-    context = single_threaded()
-    if context.set is None:
-        pytest.skip("this numpy's BLAS has no such functions")
-    before = context.get()
-    products.matmul(np.ones((900, 700), np.float32), np.ones((700, 800), np.float32))
-    assert context.get() == before
+
+class _Blas:
+    """What stands for BLAS: it keeps every number of threads it was told."""
+
+    def __init__(self) -> None:
+        self.told = [4]
+
+    def get(self) -> int:
+        return self.told[-1]
+
+
+def test_threads_of_blas_sleep_until_the_last_caller_leaves() -> None:
+    blas = _Blas()
+    threads = Threads(blas.get, blas.told.append)
+    with threads:
+        with pytest.raises(KeyError), threads:
+            raise KeyError
+        assert blas.told == [4, 1]
+        threads.limit(3)
+        assert blas.told == [4, 1]
+    assert blas.told == [4, 1, 3]
+    threads.limit(2)
+    with threads:
+        pass
+    assert blas.told == [4, 1, 3, 2, 1, 2]
+
+
+def test_a_blas_that_cannot_be_told_is_left_alone() -> None:
+    threads = Threads(None, None)
+    threads.limit(2)
+    with threads:
+        pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from numbat.kernels.blas import function_address, single_threaded
+from numbat.kernels.blas import THREADS, function_address
 from numbat.kernels.calling import address, kernel
 from numbat.kernels.pool import run
 
@@ -117,7 +117,7 @@ def forward(
         scratch = np.empty(floats, np.float32)
         _FORWARD(where, address(scratch), begin, end)
 
-    with single_threaded():
+    with THREADS:
         run(piece, (), batches * heads * tiles, _grain(floats))
     return out, log_sums
 
@@ -147,6 +147,6 @@ def backward(
         scratch = np.empty(2 * floats, np.float32)
         _BACKWARD(where, address(scratch), begin, end)
 
-    with single_threaded():
+    with THREADS:
         run(piece, (), batches * key.shape[1], _grain(rows * key.shape[2] * problem.share))
     return for_query, for_key, for_value

@@ -1,7 +1,7 @@
 """numpy's own OpenBLAS: its functions, its threads, and how it reads a matrix.
 
 numpy's wheels bundle OpenBLAS under private names. Where it is not found (another BLAS, a numpy of
-a distribution), `GEMM` is None and callers go by `np.matmul`; nothing but speed depends on it.
+a distribution), `GEMM` is empty and callers go by `np.matmul`; nothing but speed depends on it.
 """
 
 from __future__ import annotations
@@ -58,62 +58,64 @@ if _LIBRARY is not None:
     GEMM["d"] = _gemm(_library, f"{_prefix}cblas_dgemm{_suffix}", _whole, ctypes.c_double)
 
 
-def limit_threads(threads: int) -> None:
-    """Sets how many threads matrix products take, where that can be set."""
-    if _LIBRARY is None:
-        return
-    library, prefix, suffix = _LIBRARY
-    setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
-    if setter is not None:
-        setter(ctypes.c_int(threads))
+class Threads:
+    """How many threads BLAS takes, and a context in which it takes one.
 
+    Within the context each product runs on the thread that asks for it, so that a pool may share
+    the work. The first caller to enter sets it, the last one to leave takes it back.
 
-class _SingleThreaded:
-    """Within it each product runs on the thread that asks for it, so that a pool may share the
-    work.
-
-    The first caller sets it, the last one to leave takes it back.
+    Args:
+        get, set: BLAS's own functions; None where it has none, and then nothing is changed.
     """
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.callers = 0
-        self.before = 1
-        self.get: Any = None
-        self.set: Any = None
-        if _LIBRARY is not None:
-            library, prefix, suffix = _LIBRARY
-            self.get = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
-            setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
-            if self.get is not None and setter is not None:
-                setter.argtypes, setter.restype = [ctypes.c_int], None
-                self.set = setter
+    def __init__(self, get: Any, set: Any) -> None:
+        self._get, self._set = get, set
+        self._lock = threading.Lock()
+        self._callers = 0
+        self._before = 1
+
+    def limit(self, threads: int) -> None:
+        """Sets how many threads products take, once nobody is in the context."""
+        with self._lock:
+            if self._callers:
+                self._before = threads
+            elif self._set is not None:
+                self._set(threads)
 
     def __enter__(self) -> None:
-        with self.lock:
-            if not self.callers and self.set is not None:
-                self.before = self.get()
-                if self.before > 1:
-                    self.set(1)
-            self.callers += 1
+        with self._lock:
+            if not self._callers and self._set is not None:
+                self._before = self._get()
+                if self._before > 1:
+                    self._set(1)
+            self._callers += 1
 
     def __exit__(self, *exception: object) -> None:
-        with self.lock:
-            self.callers -= 1
-            if not self.callers and self.before > 1:
-                self.set(self.before)
+        with self._lock:
+            self._callers -= 1
+            if not self._callers and self._before > 1 and self._set is not None:
+                self._set(self._before)
 
 
-_SINGLE_THREADED = _SingleThreaded()
+def _threads() -> Threads:
+    if _LIBRARY is None:
+        return Threads(None, None)
+    library, prefix, suffix = _LIBRARY
+    getter = getattr(library, f"{prefix}openblas_get_num_threads{suffix}", None)
+    setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+    if getter is None or setter is None:
+        return Threads(None, None)
+    setter.argtypes, setter.restype = [ctypes.c_int], None
+    return Threads(getter, setter)
 
 
-def single_threaded() -> _SingleThreaded:
-    """A context within which no product wakes threads of BLAS; the caller's pool shares work."""
-    return _SINGLE_THREADED
+THREADS = _threads()
+"""The threads of numpy's BLAS; `with THREADS:` wakes none of them."""
 
 
 def layout(array: np.ndarray[Any, Any]) -> tuple[int, int] | None:
-    """How BLAS reads a matrix, and the step between its rows or columns; None where it cannot."""
+    """How BLAS reads a matrix of two axes (`PLAIN`: by rows, `TRANSPOSED`: by columns), and the
+    step between its rows or columns in elements; None where it cannot."""
     item = array.itemsize
     (rows, columns), (down, across) = array.shape, array.strides
     if across == item or columns == 1:

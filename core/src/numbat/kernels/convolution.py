@@ -321,7 +321,7 @@ def _forward(
         found = matmul(x.reshape(-1, ins), weight.reshape(outs, ins).T)
         if bias is not None:
             found += bias
-        return np.asarray(found).reshape(x.shape[0], *space, outs)
+        return found.reshape(x.shape[0], *space, outs)
     out = np.empty((x.shape[0], *space, weight.shape[0]), np.float32)
     plan = _forward_plan(x.shape[0], x.shape[1:-1], space, kernel, window, ins, outs)
     weight = np.ascontiguousarray(weight)
@@ -344,7 +344,7 @@ def _input_gradient(
         found = matmul(grad.reshape(-1, ins), weight.reshape(ins, outs))
         if bias is not None:
             found += bias
-        return np.asarray(found).reshape(grad.shape[0], *space, outs)
+        return found.reshape(grad.shape[0], *space, outs)
     out = np.empty((grad.shape[0], *space, outs * groups), np.float32)
     plans = _backward_plans(grad.shape[0], space, grad.shape[1:-1], kernel, window, ins, outs)
     weight = np.ascontiguousarray(weight)

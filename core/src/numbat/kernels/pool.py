@@ -182,6 +182,6 @@ def set_num_threads(threads: int) -> None:
             for _ in range(surplus):
                 _POOL.queue.put(None)
             _POOL.started -= surplus
-    from numbat.kernels.blas import limit_threads
+    from numbat.kernels.blas import THREADS
 
-    limit_threads(threads)
+    THREADS.limit(threads)

@@ -8,11 +8,12 @@ alone, and results are the same bit for bit for any number of threads.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from numbat.kernels.blas import GEMM, PLAIN, layout, single_threaded
+from numbat.kernels.blas import GEMM, PLAIN, THREADS, layout
 from numbat.kernels.calling import address
 from numbat.kernels.pool import run
 
@@ -20,6 +21,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 _ALONE = 1 << 18
 """Multiplications up to which OpenBLAS itself stays on the calling thread."""
+_VECTOR = 9216
+"""The same, where a factor is a vector."""
 _SHARED = 1 << 21
 """Multiplications below which a product is not cut: handing over costs as much as it saves."""
 _WIDTH = 192
@@ -30,23 +33,28 @@ _MOST = 8
 
 
 def matmul(x: Array, y: Array) -> Array:
-    """`np.matmul` of arrays of one type, on all cores.
+    """`np.matmul` of two arrays of one type, (..., m, k) and (..., k, n) or a vector (k,), on all
+    cores.
 
-    Raises ValueError where the shapes do not fit, as `np.matmul` does.
+    Types other than float32 and float64 are left to numpy. Raises ValueError where the shapes do
+    not fit, as `np.matmul` does; operators refuse with CORE-0210.
     """
     if x.dtype.char not in GEMM or x.dtype is not y.dtype:
         return np.asarray(np.matmul(x, y))
     if x.ndim == 2 == y.ndim:
         (rows, inner), columns = x.shape, y.shape[1]
-        if rows * inner * columns <= _ALONE or inner != y.shape[0]:
+        alone = _ALONE if rows > 1 and columns > 1 else _VECTOR
+        if rows * inner * columns <= alone or inner != y.shape[0]:
             return np.asarray(np.matmul(x, y))
         return multiply(x, y, np.empty((rows, columns), x.dtype))
     if x.ndim < 2 or y.ndim < 2:
-        with single_threaded():
+        if max(x.size, y.size) <= _VECTOR:
+            return np.asarray(np.matmul(x, y))
+        with THREADS:
             return np.asarray(np.matmul(x, y))
     if y.ndim == 2:
         # One large product in place of many small ones.
-        found = matmul(x.reshape(x.size // max(x.shape[-1], 1), x.shape[-1]), y)
+        found = matmul(x.reshape(prod(x.shape[:-1]), x.shape[-1]), y)
         return found.reshape(*x.shape[:-1], y.shape[1])
     return _batches(x, y)
 
@@ -57,10 +65,10 @@ def _batches(x: Array, y: Array) -> Array:
     work = x.shape[-2] * x.shape[-1] * y.shape[-1]
     longest = max(range(len(batch)), key=batch.__getitem__)
     extent = batch[longest]
-    for one in batch:
-        work *= one
-    if work < _SHARED or extent < 2 or x.shape[-1] != y.shape[-2]:
-        with single_threaded():
+    if work <= _VECTOR:
+        return np.asarray(np.matmul(x, y))
+    if work * prod(batch) < _SHARED or extent < 2 or x.shape[-1] != y.shape[-2]:
+        with THREADS:
             return np.asarray(np.matmul(x, y))
     out = np.empty((*batch, x.shape[-2], y.shape[-1]), x.dtype)
     x, y = (np.broadcast_to(one, (*batch, *one.shape[-2:])) for one in (x, y))
@@ -70,7 +78,7 @@ def _batches(x: Array, y: Array) -> Array:
         at = (*before, slice(begin, end))
         np.matmul(x[at], y[at], out=out[at])
 
-    with single_threaded():
+    with THREADS:
         run(piece, (), extent, _grain(extent, 1))
     return out
 
@@ -89,10 +97,10 @@ def multiply(a: Array, b: Array, out: Array, alpha: float = 1.0, beta: float = 0
     if out.size and a.shape[1] and out.dtype.char in GEMM and a.dtype == b.dtype == out.dtype:
         of_a, of_b, of_out = layout(a), layout(b), layout(out)
         if of_a is not None and of_b is not None and of_out is not None and of_out[0] == PLAIN:
-            with single_threaded():
+            with THREADS:
                 _cut(a, b, out, alpha, beta, (of_a, of_b, of_out[1]))
             return out
-    with single_threaded():
+    with THREADS:
         product = np.matmul(a, b)
     if alpha != 1.0:
         product *= alpha

@@ -27,7 +27,7 @@ __all__ = [
 _BLAS = ("f", "d")
 
 _SMALL = 1 << 18
-"""Multiplications below which BLAS is called through numpy, whose way there is shorter."""
+"""Multiplications below which the bias is added afterwards; above, BLAS adds to it."""
 
 
 def product(x: Array, y: Array) -> Array:
@@ -444,7 +444,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     rows = x.reshape(_count(shape[:-1]), x.shape[-1]) if x.ndim != 2 else x
     saved = (input if weight.requires_grad else None, weight if input.requires_grad else None)
     if x.dtype.char in _BLAS and rows.size * w.shape[0] < _SMALL:
-        array = np.matmul(rows, w.T)
+        array = products.matmul(rows, w.T)
         if bias is not None:
             _check_spread("linear", bias, array.shape)
             array += bias.array

@@ -166,16 +166,19 @@ def frame_dataset(ds: Dataset, *, frame: int, file: str) -> Dataset:
     if isinstance(element, RawDataElement):
         # Of the other frames no more is read than where they lie.
         groups = _raw_groups(element, ds)
-        frames = len(groups)
-        group = groups[frame][0] if frame < frames else {}
+        _check_described(frame, len(groups), file)
+        frames, group = len(groups), groups[frame][0]
     else:
         items = _items(ds, _PER_FRAME)
-        frames = len(items)
-        group = items[frame] if frame < frames else {}
-    if frame >= frames:
-        raise refuse("IMG-1310", file=file, frames=frame + 1, groups=frames)
+        _check_described(frame, len(items), file)
+        frames, group = len(items), items[frame]
     base = _shared(ds, known, frames=frames, file=file)
     return _frame(ds, base, group, known)
+
+
+def _check_described(frame: int, groups: int, file: str) -> None:
+    if frame >= groups:
+        raise refuse("IMG-1310", file=file, frames=frame + 1, groups=groups)
 
 
 def _raw_groups(element: RawDataElement, ds: Dataset) -> elements.RawItems:
