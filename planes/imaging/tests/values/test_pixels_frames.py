@@ -93,7 +93,8 @@ def test_presence_is_told_without_decoding(tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     cut.write_bytes(Path(instance.ref.path).read_bytes()[:-10])
     with pytest.raises(Refusal) as caught:
-        check_present([replace(instance, ref=replace(instance.ref, path=str(cut)))])
+        # As if it had been cut before its header was read.
+        check_present([replace(instance, ref=replace(instance.ref, path=str(cut), seen=None))])
     assert caught.value.code == "IMG-1403"
 
 

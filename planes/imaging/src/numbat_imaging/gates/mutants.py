@@ -88,11 +88,15 @@ class _Trial:
     def written(self, number: int) -> list[Path]:
         """The files of one case, in place of those of the last one."""
         seed, own = self.of(number)
-        path = self.folder / f"{os.getpid()}.dcm"
+        # A DICOMDIR stands for its folder, and no process may read what another one is writing.
+        place = self.folder / f"{os.getpid()}"
+        place.mkdir(exist_ok=True)
+        path = place / "mutant.dcm"
         path.write_bytes(mutant(seed, own))
+        beside = place / "beside.dcm"
         if own % 4 != 3:
+            beside.unlink(missing_ok=True)
             return [path]
-        beside = self.folder / f"{os.getpid()} beside.dcm"
         beside.write_bytes(sibling(seed))
         return [path, beside]
 

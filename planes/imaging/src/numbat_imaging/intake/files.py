@@ -34,7 +34,9 @@ class FileRef:
     `at` gives its places in the central directories, outermost first, which finds it even when two
     members have one name. `inflate_from` is the offset at which a deflated data set begins: `open`
     then gives the data set alone, inflated. `root` is the folder that labels are relative to.
-    Sorts by path and member. Picklable.
+    `seen` is the time of modification (ns) and the size (bytes) that the file at the path had when
+    its header was read: what was read once is never joined with what was written since. Sorts by
+    path and member. Picklable.
     """
 
     path: str
@@ -42,6 +44,7 @@ class FileRef:
     at: tuple[int, ...] = ()
     root: str = field(default="", compare=False)
     inflate_from: int | None = field(default=None, compare=False)
+    seen: tuple[int, int] | None = field(default=None, compare=False)
 
     def __lt__(self, other: FileRef) -> bool:
         return self._order() < other._order()
@@ -60,11 +63,24 @@ class FileRef:
         """The same file without inflating its data set."""
         return self if self.inflate_from is None else replace(self, inflate_from=None)
 
+    def as_seen(self) -> FileRef:
+        """The same file, held to how it is now; as it was held before, where it was.
+
+        Raises IMG-1002 when there is no such file.
+        """
+        if self.seen is not None:
+            return self
+        try:
+            return replace(self, seen=_seen(self.path))
+        except OSError as fault:
+            raise refuse("IMG-1002", file=self.label, reason=fault_name(fault)) from fault
+
     def open(self) -> BinaryIO:
         """A seekable stream of the content: gzip is taken off, members are read in place.
 
         Raises IMG-1002 when the file cannot be opened, IMG-1003 for what is no regular file,
-        IMG-1005, IMG-1006 and IMG-1007 for an archive that is broken, encrypted or beyond bounds;
+        IMG-1005, IMG-1006 and IMG-1007 for an archive that is broken, encrypted or beyond bounds,
+        IMG-1024 when the file is no longer as it was `seen`;
         the stream itself raises IMG-1020 when reading fails.
         """
         return self.open_sized()[0]
@@ -77,6 +93,7 @@ class FileRef:
         label = self.label
         try:
             stored, stored_size = self._open_stored(label)
+            self._check_seen(stored, label)
         except OSError as fault:
             raise refuse("IMG-1002", file=label, reason=fault_name(fault)) from fault
         stream = guarded(stored, label)
@@ -90,6 +107,14 @@ class FileRef:
             stream, size = guarded(inflated, label, under=stream, most=most), None
         return cast(BinaryIO, stream), size
 
+    def _check_seen(self, stored: IO[bytes], label: str) -> None:
+        if self.seen is None:
+            return
+        now = _seen(self.path)
+        if now != self.seen:
+            stored.close()
+            raise refuse("IMG-1024", file=label, bytes_before=self.seen[1], bytes_now=now[1])
+
     def _open_stored(self, label: str) -> tuple[IO[bytes], int]:
         if self.member is not None:
             return open_member(self.path, self.at, self.member, label=label)
@@ -97,6 +122,11 @@ class FileRef:
         if not stat.S_ISREG(state.st_mode):
             raise refuse("IMG-1003", file=label, kind=kind_name(state.st_mode))
         return open(self.path, "rb", buffering=0), state.st_size
+
+
+def _seen(path: str) -> tuple[int, int]:
+    state = os.stat(path)
+    return state.st_mtime_ns, state.st_size
 
 
 # A file of many slices is named for each of them.

@@ -95,10 +95,11 @@ def read_header(ref: FileRef, *, limits: Limits = DEFAULT_LIMITS) -> Header | No
 
     Raises IMG-1002 to IMG-1007 when the file cannot be read, IMG-1010 when its structure is broken,
     IMG-1011 when it ends inside the header, IMG-1013 when it asks for more than `limits`, IMG-1015
-    for a transfer syntax that is no UID, IMG-1020 for a broken or truncated compressed stream.
+    for a transfer syntax that is no UID, IMG-1020 for a broken or truncated compressed stream,
+    IMG-1024 for a file that changed since it was first read.
     Source: PS3.10 §7, PS3.5 §7 and Annex A.
     """
-    reader = _Reader(ref.stored, limits)
+    reader = _Reader(ref.stored.as_seen(), limits)
     try:
         return reader.read()
     finally:
