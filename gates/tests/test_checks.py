@@ -105,6 +105,17 @@ def test_a_condition_that_is_no_boolean_is_refused(check: Check, condition: Any)
     assert not check.results
 
 
+@pytest.mark.parametrize(
+    "digest", ["", "c36a72e9052419a0", "sha256:" + 63 * "0", "md5:" + 64 * "0"]
+)
+def test_an_input_is_bound_by_a_digest_alone(check: Check, digest: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        check.note_input("file:answers", digest)
+    assert caught.value.code == "GATE-0405"
+    assert caught.value.diagnostic.fields["digest"] == digest
+    assert check.inputs == {}
+
+
 def test_the_booleans_of_numpy_are_booleans(check: Check) -> None:
     assert check.true("yes", np.bool_(True))
     assert not check.true("no", np.array([1, 2]).sum() == 4, measured=3, required=4)

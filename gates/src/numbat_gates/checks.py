@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from numbat_gates.comparison import are_equal, difference, is_undefined
 from numbat_gates.corpora import corpus
-from numbat_gates.digests import digest_bytes, digest_tree
+from numbat_gates.digests import digest_bytes, digest_tree, is_digest
 from numbat_gates.evidence import to_json
 from numbat_gates.planes import Plane
 from numbat_gates.registration import Gate
@@ -203,7 +203,12 @@ class Check:
         return source
 
     def note_input(self, name: str, digest: str) -> None:
-        """Add an input's digest under a name of its own."""
+        """Add an input's digest, "sha256:" and 64 hexadecimal digits, under a name of its own.
+
+        Gates bind their inputs with `data`. Raises GATE-0405 for what is no such digest.
+        """
+        if not is_digest(digest):
+            raise refuse("GATE-0405", gate=self.gate.id, input=name, digest=digest)
         if self.inputs.get(name, digest) != digest:
             name = f"{name}#{digest[7:15]}"
         self.inputs[name] = digest

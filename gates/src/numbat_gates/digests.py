@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from importlib.metadata import distributions
 from importlib.util import find_spec
@@ -16,7 +17,13 @@ from numbat_gates.requirements import Requirements
 
 #: What executes: sources and compiled modules.
 CODE_SUFFIXES = frozenset({".py", ".pyx", ".c", ".h", ".so", ".pyd", ".dylib"})
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 FRAMEWORK_PACKAGES = ("numbat_registries", "numbat_ledger", "numbat_gates")
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is a digest as this module writes it."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def digest_bytes(data: bytes) -> str:

@@ -138,6 +138,10 @@ def _conditions(check: Check) -> None:
         trial.discharge("TOY-R001.c9")
     with check.refuses("GATE-0403", "a clause that no machine can settle"):
         trial.discharge("TOY-R001.c1")
+    for digest in ("", "c36a72e9052419a0", "sha256:" + 63 * "0", "SHA256:" + 64 * "0"):
+        with check.refuses("GATE-0405", f"{digest!r} is no digest of an input"):
+            trial.note_input("file:answers", digest)
+    check.equal("inputs that were bound", trial.inputs, {})
     trial.skip("a peer", "not installed")
     check.equal("a skipped check", str(trial.results[-1].verdict), "NOT_RUN")
     check.equal("its reason", trial.not_run, ["a peer: not installed"])
