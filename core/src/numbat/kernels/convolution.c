@@ -31,6 +31,7 @@
 #define LANES (V * NV)
 #define STRIP 384 /* pixels whose coordinates are kept at a time */
 #define DEPTH 256 /* rows of weights that stay in the first cache */
+#define NARROW 128 /* pixels of a weight's gradient at a time: panel and lines of x share the first cache */
 
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -274,8 +275,8 @@ static void weight_tiles(int rows, int64_t count, const float *const *x, const f
 void nb_conv_weight(const float *x, const float *grad, float *part, const plan *p, const int64_t *taps,
                     int64_t chunk, int64_t begin, int64_t end) {
     strip s;
-    float panel[STRIP * LANES];
-    const float *from[STRIP], *given[STRIP];
+    float panel[NARROW * LANES];
+    const float *from[NARROW], *given[NARROW];
     int64_t blocks = (p->outs + LANES - 1) / LANES;
     int64_t total = p->batch * p->out[0] * p->out[1] * p->out[2];
     int64_t rows = (p->ins + PIXELS - 1) / PIXELS;
@@ -285,8 +286,8 @@ void nb_conv_weight(const float *x, const float *grad, float *part, const plan *
         int64_t lanes = p->outs - b * LANES < LANES ? p->outs - b * LANES : LANES;
         const float *xg = x + g * p->ins, *yg = grad + g * p->outs + b * LANES;
         float *to = part + unit * p->taps * p->ins * LANES;
-        for (int64_t start = first_pixel; start < last_pixel; start += STRIP) {
-            int64_t count = last_pixel - start < STRIP ? last_pixel - start : STRIP;
+        for (int64_t start = first_pixel; start < last_pixel; start += NARROW) {
+            int64_t count = last_pixel - start < NARROW ? last_pixel - start : NARROW;
             lay_strip(p, start, count, &s);
             for (int64_t i = 0; i < count; i++) {
                 const float *row = yg + s.y[i];
